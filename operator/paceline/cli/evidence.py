@@ -13,7 +13,7 @@ from paceline.api.round import rounds_of
 from paceline.cli import options, report_source
 from paceline.core.manifest import Manifest
 from paceline.core.names import SIGNATURE
-from paceline.core.text import count, printable
+from paceline.core.text import count, error_text, printable
 from paceline.evidence import signature
 from paceline.kube import ApiError
 from paceline.measure import record
@@ -35,7 +35,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser = subparsers.add_parser("evidence", epilog=_NOTES, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True, metavar="export|verify")
     export = actions.add_parser("export", help="write a run's statement")
-    export.add_argument("name", metavar="RUN", help="a BenchmarkRun in the cluster, a file of `paceline measure`, or -")
+    export.add_argument("file", metavar="RUN", help="a BenchmarkRun in the cluster, a file of `paceline measure`, or -")
     export.add_argument("-o", "--output", default="-", metavar="FILE", help="the statement [stdout]")
     export.add_argument("--test-result", action="store_true", help="in short, by in-toto's predicate test-result/v0.1")
     options.add_kubectls(export)
@@ -53,19 +53,18 @@ def run(args: argparse.Namespace) -> int:
     try:
         return _verify(args) if args.action == "verify" else _export(args)
     except (signature.SignatureError, statement.StatementError) as refused:
-        place, code = args.file if args.action == "verify" else args.name, REFUSED if args.action == "verify" else 1
-        print(f"{place}: refused: {printable(str(refused))}", file=sys.stderr)
-        return code
-    except (OSError, ValueError, ApiError) as error:
-        print(f"paceline evidence: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{args.file}: refused: {printable(str(refused))}", file=sys.stderr)
+        return REFUSED if args.action == "verify" else 1
+    except (OSError, ApiError, *statement.ODD) as error:
+        print(f"paceline evidence: {error_text(error)}", file=sys.stderr)
         return 1
 
 
 def _export(args: argparse.Namespace) -> int:
     args.live = 0
-    found = report_source.read_sources([args.name], args)
+    found = report_source.read_sources([args.file], args)
     if found.deployments or len(found.runs) != 1:
-        raise ValueError(f"{args.name}: name one BenchmarkRun; it has {count(len(found.runs), 'run')}")
+        raise ValueError(f"{args.file}: name one BenchmarkRun; it has {count(len(found.runs), 'run')}")
     manifest, rounds = found.runs[0], rounds_of(found.runs[0])
     made = statement.statement(statement.portable(manifest, rounds), rounds)
     outcome = ((manifest.get("status") or {}).get("verdict") or {}).get("outcome")
@@ -115,11 +114,5 @@ def _to_apply(sealed: signature.Sealed, predicate: Manifest) -> list[Any]:
     """The run and its rounds as they come into another cluster, with the signature."""
     name = f"evidence-{hashlib.sha256(sealed.text.encode()).hexdigest()[:10]}"
     signed = {"annotations": {SIGNATURE: sealed.signature}} if sealed.signature else {}
-    run = {
-        "apiVersion": API_VERSION,
-        "kind": "BenchmarkRun",
-        "metadata": {"name": name, **signed},
-        "spec": predicate["spec"],
-        "rounds": predicate["rounds"],
-    }
-    return list(record.as_documents(run))
+    run = {"apiVersion": API_VERSION, "kind": "BenchmarkRun", "metadata": {"name": name, **signed}}
+    return list(record.as_documents({**run, "spec": predicate["spec"], "rounds": predicate["rounds"]}))

@@ -53,6 +53,18 @@ def test_a_run_of_anybodys_is_a_page_or_refused(
     assert len(complaint.splitlines()) <= 1
 
 
+@given(run=spoiled(RUN) | spoiled(evil()))
+@settings(FILES, max_examples=40)
+def test_a_run_of_anybodys_is_exported_or_refused(
+    tmp_path: Path, run: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "run.json"
+    file.write_text(said(run), encoding="utf-8")
+    code = cli.main(["evidence", "export", str(file), "-o", str(tmp_path / "statement.json")])
+    complaint = capsys.readouterr().err
+    assert (code, len(complaint.splitlines())) in ((0, 0), (1, 1))
+
+
 STATED = signing.stated()
 BUNDLE = signing.bundle(signing.text(), signing.key())
 NOW = datetime(2026, 11, 29, tzinfo=UTC)

@@ -31,7 +31,8 @@ EVIDENCE = "https://paceline.dev/evidence/v1"
 """Our predicate. A field with another meaning needs another number."""
 TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"
 _TESTED: Mapping[str, str] = {Outcome.PROMOTE: "PASSED", Outcome.REJECT: "FAILED"}
-"""Outcome → result of a test-result predicate; all others are WARNED."""
+_TESTS: Mapping[str, str] = {ArmOutcome.PROMOTABLE: "passedTests", ArmOutcome.REJECTED: "failedTests"}
+"""Outcome → result of a test-result predicate, and the list of the arm; all others are WARNED, in warnedTests."""
 _UNMEASURED = ("podLabels", "queueName")
 """Fields of a spec about pods that no imported run has."""
 _DIGESTS = {Scheme.HUB: "gitCommit", Scheme.IMAGE: "sha256", Scheme.CLAIM: "paceline.dev/files"}
@@ -40,6 +41,8 @@ _MEASURED_WITH = ("image", "clientImage", "paceline", "engineVersion", "gpuModel
 """Fields of a round whose values a reader wants without reading rounds."""
 _OWN = ("arm", "image", "version")
 """Fields of a replicate whose arm has an engine of its own."""
+ODD = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""Errors for a run or a text with values that the API server never stores."""
 
 
 class StatementError(ValueError):
@@ -115,19 +118,13 @@ def _subjects(spec: Object) -> Iterator[Manifest]:
 
 
 def _measured_with(records: Sequence[Manifest]) -> Manifest:
-    """The different values of each of these fields, and of an arm's own engine's."""
-    arms = [{key: one[key] for key in _OWN if key in one} for record in records for one in record["replicates"]]
-    own = _values([{"arms": arm} for arm in arms if len(arm) > 1], "arms")
-    found = {key: _values(records, key) for key in _MEASURED_WITH}
-    return {key: values for key, values in {**found, "arms": own}.items() if values}
-
-
-def _values(records: Sequence[Manifest], key: str) -> list[Any]:
-    """The different values of a field, in the order of the rounds."""
-    found: list[Any] = []
-    for one in records:
-        if one.get(key) and one[key] not in found:
-            found.append(one[key])
+    """The different values of each of these fields, in the order of the rounds, and of an arm's own engine's."""
+    found: dict[str, list[Any]] = {}
+    own = [{key: one[key] for key in _OWN if key in one} for record in records for one in record["replicates"]]
+    values = [(key, record[key]) for record in records for key in _MEASURED_WITH if record.get(key)]
+    for key, value in (*values, *(("arms", arm) for arm in own if len(arm) > 1)):
+        if value not in found.setdefault(key, []):
+            found[key].append(value)
     return found
 
 
@@ -142,7 +139,7 @@ def made_again(text: str, now: datetime) -> Manifest:
         return _made_again(text, now)
     except StatementError:
         raise
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+    except ODD as error:
         raise StatementError(f"it is no statement about a run: {error_text(error)}") from error
 
 
@@ -209,18 +206,9 @@ def as_test_result(statement: Object) -> Manifest:
     digest of its text."""
     verdict = statement["predicate"]["verdict"]
     digest = hashlib.sha256(to_text(statement).encode()).hexdigest()
-
-    def arms(*outcomes: ArmOutcome) -> list[str]:
-        return [name for name, outcome in verdict["arms"].items() if outcome in outcomes]
-
-    return {
-        **statement,
-        "predicateType": TEST_RESULT,
-        "predicate": {
-            "result": _TESTED.get(verdict["outcome"], "WARNED"),
-            "configuration": [{"name": EVIDENCE, "digest": {"sha256": digest}}],
-            "passedTests": arms(ArmOutcome.PROMOTABLE),
-            "warnedTests": arms(ArmOutcome.UNDECIDED, ArmOutcome.ERROR),
-            "failedTests": arms(ArmOutcome.REJECTED),
-        },
-    }
+    tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
+    for name, outcome in verdict["arms"].items():
+        tests[_TESTS.get(outcome, "warnedTests")].append(name)
+    result = {"result": _TESTED.get(verdict["outcome"], "WARNED"), **tests}
+    evidence = {"name": EVIDENCE, "digest": {"sha256": digest}}
+    return {**statement, "predicateType": TEST_RESULT, "predicate": {**result, "configuration": [evidence]}}
