@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 LARGEST_ENVELOPE = 16 << 20
-"""Bytes of a statement or an envelope. A run has at most 64 rounds of 48 points and servers, of 0.9 and 1.4 kB with every
-field (tests/unit/evidence/test_tampering.py): 7 MB, and 9.4 in base64."""
+"""Bytes of a statement or an envelope. A run has at most 64 rounds of 48 points and servers, of 0.9 and 1.4 kB with
+every field (tests/unit/evidence/test_tampering.py): 7 MB, and 9.4 in base64."""
 _KEY = "an ECDSA public key in PEM, as `cosign generate-key-pair` writes to cosign.pub"
 
 
