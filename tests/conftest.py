@@ -46,7 +46,8 @@ SLOW = (
         "api/test_commands", "api/test_round_trip", "cli/test_desk", "cli/test_errors", "cli/test_gate_name",
         "cli/test_operator_logs", "cli/test_profiles", "cli/test_top", "cli/test_watch",
         "controller/test_watch", "emulator/test_apart", "engines/test_grid", "engines/test_known_problems",
-        "engines/test_toy_engine", "examples/test_flags", "examples/test_interruptions", "examples/test_plan",
+        "engines/test_toy_engine", "evidence/test_tampering", "examples/test_flags",
+        "examples/test_interruptions", "examples/test_plan",
         "kube/test_leading", "kube/test_transport", "preflight/test_hooks", "search/test_bounds",
     )),
 )  # fmt: skip

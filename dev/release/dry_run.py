@@ -9,6 +9,7 @@ Debian's packages, signed by a key made for it. Then what a user does, and what 
 """
 
 import argparse
+import base64
 import json
 import os
 import re
@@ -311,6 +312,28 @@ def rehearse(place: Place, steps: Steps) -> None:
     both = "an image with one layer more; the same with the right image's signature"
     steps.take(both, lambda: "; ".join(tampered(place)))
     steps.take("another key", lambda: wrong_key(place))
+    steps.take("evidence, signed, through the registry; with another key", lambda: evidence(place))
+
+
+def evidence(place: Place) -> str:
+    """The commands of docs/evidence.md, with the statement that the tests have."""
+    of_tests = ROOT / "tests" / "unit" / "evidence" / "signed"
+    stated = json.loads((of_tests / "bundle.json").read_text())["dsseEnvelope"]["payload"]
+    at, key = f"{place.registry}/evidence:chat", ("--key", place.keys / "cosign.key")
+    verify = (sys.executable, "-m", "paceline.cli", "evidence", "verify")
+    with tempfile.TemporaryDirectory(prefix="paceline-evidence-") as name:
+        here, env = Path(name), place.environment(PYTHONPATH=str(ROOT / "operator"))
+        (here / "evidence.json").write_bytes(base64.b64decode(stated))
+        services = ("--signing-config", place.keys / "services.json")
+        sign = ("attest-blob", *key, *services, "--statement", "evidence.json", "--bundle", "bundle.json")
+        run(TOOLS / "cosign", *sign, env=env, cwd=here)
+        run("tar", "-cf", "evidence.tar", "bundle.json", cwd=here)
+        run(TOOLS / "crane", "append", "--insecure", "-f", "evidence.tar", "-t", at, cwd=here)
+        run(TOOLS / "crane", "export", "--insecure", at, "there.tar", cwd=here)
+        run("tar", "-xf", "there.tar", "-C", here, "--one-top-level=there", cwd=here)
+        bundle = here / "there" / "bundle.json"
+        run(*verify, bundle, "--key", place.keys / "cosign.pub", env=env)
+        return refused("no listed key has signed it", *verify, bundle, "--key", of_tests / "cosign.pub", env=env)
 
 
 def wrong_key(place: Place) -> str:

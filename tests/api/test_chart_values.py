@@ -13,6 +13,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 from tests.api.chart import CHART, container, helm, of_kind, rendered, said, template, text
+from tests.support import signing
 
 from paceline.controller.settings import from_environment
 
@@ -48,6 +49,7 @@ OTHER: dict[str, Any] = {
     "podMonitor.tlsConfig": {"insecureSkipVerify": True},
     "servers.securityContext": {"runAsUser": 1000},
     "servers.podSecurityContext": {"fsGroup": 1000},
+    "evidence.signers": {"desk": signing.pem(signing.key())},
     "affinity": {"podAntiAffinity": {}},
 }
 """Value → another one, where its type alone suggests none."""

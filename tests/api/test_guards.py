@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.api.chart import of_kind, rendered
+from tests.support import signing
 from tests.support.apiserver import Running
 from tests.support.example import DEPLOYED, RUN, pool
 
@@ -76,6 +77,15 @@ def test_a_value_switches_each_of_it_off() -> None:
 def test_imported_evidence_is_allowed_by_name_only() -> None:
     assert not installed().render.imported_evidence
     assert installed(evidence__imported=True).render.imported_evidence
+
+
+def test_signers_are_named_with_their_keys_and_a_wrong_key_stops_the_operator() -> None:
+    pem = signing.pem(signing.key())
+    found = installed(evidence={"imported": True, "signers": {"desk": pem}}).render
+    assert found.signers == {"desk": pem}
+    wrong = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"
+    with pytest.raises(ValueError, match=r"evidence\.signers\.desk: it must be an ECDSA public key"):
+        installed(evidence={"imported": True, "signers": {"desk": wrong}})
 
 
 def test_namespaces_that_require_a_profile_are_a_value() -> None:

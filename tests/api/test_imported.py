@@ -1,16 +1,21 @@
 """The file of `paceline measure`, applied by kubectl to a real API server."""
 
 import json
+import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.api.operating import an_operator
 from tests.api.test_namespaces import within
-from tests.support import imported
+from tests.support import imported, signing
 from tests.support.apiserver import Running
 
+from paceline import cli
+from paceline.evidence.signature import key_id
 from paceline.measure import record
 
 HERE = "imported"
@@ -34,6 +39,10 @@ def saved(directory: Path, run: dict[str, Any]) -> str:
 def stored(server: Running, name: str = imported.NAME) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(server.kubectl("get", "bench", name, "-n", HERE, "-o", "json").stdout)
     return found
+
+
+def is_judged(server: Running, name: str) -> bool:
+    return "conditions" in stored(server, name).get("status", {})
 
 
 def test_the_file_is_judged_anew_and_stays_as_it_was_judged(server: Running, tmp_path: Path) -> None:
@@ -77,3 +86,30 @@ def test_a_round_that_no_client_could_have_measured_is_refused(server: Running, 
     run["rounds"][0] = {**run["rounds"][0], "points": "none"}
     refused = server.kubectl("apply", "-n", HERE, "-f", saved(tmp_path, run), check=False)
     assert "spec.points" in refused.stderr
+
+
+def test_a_signed_run_is_what_was_signed_after_the_api_server_has_stored_it(server: Running, tmp_path: Path) -> None:
+    """Its defaults and its order of fields change no text. A round that is edited afterwards does."""
+    key, file, applied, log = signing.key(), tmp_path / "run.yaml", tmp_path / "signed.yaml", tmp_path / "log"
+    record.save(file, imported.with_status())
+    assert cli.main(["evidence", "export", str(file), "-o", str(tmp_path / "statement.json")]) == 0
+    bundle = signing.as_bytes(signing.bundle((tmp_path / "statement.json").read_text(), key))
+    (tmp_path / "bundle.json").write_bytes(bundle)
+    (tmp_path / "desk.pub").write_text(signing.pem(key))
+    words = [str(tmp_path / "bundle.json"), "--key", str(tmp_path / "desk.pub"), "-o", str(applied)]
+    assert cli.main(["evidence", "verify", *words]) == 0
+    name = yaml.safe_load(applied.read_text().partition("---")[0])["metadata"]["name"]
+    server.kubectl("apply", "-n", HERE, "-f", str(applied))
+    edited = applied.read_text().replace(name, "edited")
+    speed = re.findall(r"steadyThroughput: '([0-9.]+)'", edited)[-1]
+    (tmp_path / "edited.yaml").write_text(edited.replace(f"steadyThroughput: '{speed}'", "steadyThroughput: '9999'"))
+    server.kubectl("apply", "-n", HERE, "-f", str(tmp_path / "edited.yaml"))
+    settings = {"PACELINE_IMPORTED_EVIDENCE": "true", "PACELINE_EVIDENCE_SIGNERS": json.dumps({"d": signing.pem(key)})}
+    with an_operator(server.kubeconfig, log, PACELINE_NAMESPACES=HERE, **settings):
+        for one in (name, "edited"):
+            ended = partial(is_judged, server, one)
+            assert within(SECONDS, ended), log.read_text()[-3000:]
+        assert stored(server, name)["status"]["verdict"]["outcome"] == "Promote"
+        assert stored(server, name)["status"]["signer"] == key_id(signing.pem(key))
+        assert "verdict" not in stored(server, "edited")["status"]
+        assert "no listed key has signed it" in json.dumps(stored(server, "edited")["status"]["conditions"])

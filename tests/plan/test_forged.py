@@ -5,17 +5,21 @@ import json
 import random
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.support import admitted
+from tests.support import admitted, signing
 from tests.support.imported import ALLOWED, file
 
 from paceline import api
+from paceline.api.round import Round
+from paceline.core.record import from_status
 from paceline.measure import record
 from paceline.plan import run
 from paceline.plan.step import Adopt, Plan
+from paceline.render import Settings
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 ODD: tuple[Any, ...] = (
@@ -52,7 +56,7 @@ def changed(spec: dict[str, Any], dice: random.Random) -> dict[str, Any]:
     return raw
 
 
-def planned(document: dict[str, Any], rounds: list[dict[str, Any]]) -> Plan:
+def planned(document: dict[str, Any], rounds: list[dict[str, Any]], settings: Settings = ALLOWED) -> Plan:
     metadata = {**document["metadata"], "uid": "u", "generation": 1, "creationTimestamp": "2026-11-22T11:00:00Z"}
     snapshot = run.Snapshot(
         manifest={**document, "metadata": metadata},
@@ -62,7 +66,7 @@ def planned(document: dict[str, Any], rounds: list[dict[str, Any]]) -> Plan:
         objects=tuple(rounds),
         namespaces=("models",),
         suspended=False,
-        settings=ALLOWED,
+        settings=settings,
     )
     return run.plan(snapshot, NOW)
 
@@ -81,3 +85,22 @@ def test_what_is_forged_is_judged_or_refused(seed: int) -> None:
         reasons |= {one["reason"] for one in plan.status["conditions"]}
     assert reasons <= {"ImportRefused", "Promote", "Inconclusive", "Reject"}
     assert {"ImportRefused", "Promote"} <= reasons
+
+
+def test_what_is_forged_is_refused_where_signers_are_listed() -> None:
+    """Except a value that is read as the one that it replaces."""
+    key = signing.key()
+    listing = replace(ALLOWED, signers={"desk": signing.pem(key)})
+    dice, (document, *rounds) = random.Random(7), list(record.as_documents(signing.signed_file(key)))
+    reasons = set()
+    for number in range(100):
+        chosen = number % len(rounds)
+        other = forged(rounds[chosen]["spec"], dice)
+        found = [{**one, "spec": other} if n == chosen else one for n, one in enumerate(rounds)]
+        plan = planned(document, found, listing)
+        assert plan.status is not None
+        (reason,) = {one["reason"] for one in plan.status["conditions"]}
+        alike = from_status(Round, other) == from_status(Round, rounds[chosen]["spec"])
+        assert reason == ("Promote" if alike else "ImportRefused")
+        reasons.add(reason)
+    assert len(reasons) == 2

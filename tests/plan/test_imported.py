@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from tests.plan.test_requests import RETRY, in_error
 from tests.support import imported
-from tests.support.answers import Truth, half_failed, noisy
-from tests.support.campaigns import LATENCY
+from tests.support.answers import half_failed, noisy
 from tests.support.edits_of_specs import loosened
-from tests.support.imported import ALLOWED, NAME, allow, allowing, apply, brought, file, moved
+from tests.support.imported import ALLOWED, NAME, SLOWER, allow, allowing, apply, brought, file, moved
 from tests.support.messages import Says
 from tests.support.planned import deployment_pools
 from tests.support.stories import told
@@ -21,7 +20,6 @@ from paceline.api.round import Round, rounds_of, with_rounds
 from paceline.measure import record
 
 Manifest = dict[str, Any]
-SLOWER: Truth = {"baseline": LATENCY["baseline"], "wide": {name: 0.8 * of for name, of in LATENCY["baseline"].items()}}
 
 
 def run(world: World, name: str = NAME) -> Manifest:

@@ -1,7 +1,7 @@
 """What a status declares, somebody writes: a field of the reference that stays empty promises what is not there."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.plan.test_abort import KEY as ABORT
@@ -18,10 +18,11 @@ from tests.plan.test_requests import RETRY, held, in_error
 from tests.plan.test_rollback import KEY as ROLLBACK
 from tests.plan.test_rollback import PROMOTE
 from tests.plan.test_sweep import CROSSING
+from tests.support import signing
 from tests.support.answers import died, not_compared, otherwise, taking, using
 from tests.support.campaigns import LATENCY
 from tests.support.guard import NARROW_IS_SLOWER, dropped, guarded, hung, promoted_anyway
-from tests.support.imported import allow, apply, file
+from tests.support.imported import allow, apply
 from tests.support.searched import Served, searched, searching
 from tests.support.world import World, example
 
@@ -233,7 +234,8 @@ def dropped_after_every_request() -> Seen:
 def on_what_was_brought_along() -> Seen:
     world = Seen()
     allow(world)
-    apply(world, file())
+    world.settings = replace(world.settings, signers={"desk": signing.pem(signing.key())})
+    apply(world, signing.signed_file(signing.key()))
     world.apply(example("latency"))
     world.prefetch_ends()
     world.servers_ready()

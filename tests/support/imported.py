@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from tests.support.answers import Spoiled, Truth
+from tests.support.campaigns import LATENCY
 from tests.support.stories import measuring
 from tests.support.world import World
 
@@ -23,6 +24,7 @@ NAME = "qwen3-coder-next-latency-at-the-desk"
 LATER = timedelta(days=1)
 """From the measurement until the file is applied."""
 Change = Callable[[Round], Round]
+SLOWER: Truth = {"baseline": LATENCY["baseline"], "wide": {name: 0.8 * of for name, of in LATENCY["baseline"].items()}}
 NOTE = "measured on desk without a cluster"
 
 

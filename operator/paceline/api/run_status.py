@@ -307,6 +307,8 @@ class BenchmarkRunStatus:
     """True if an emulator served in any round."""
     imported: bool = False
     """True if any round was measured without a cluster."""
+    signer: LongName = ""
+    """SHA-256 of the listed public key that has signed them, if the chart's `evidence.signers` lists any."""
     noise: Number5 | None = None
     """Coefficient of variation of a point between rounds, as a fraction."""
     progress: RunProgress | None = None

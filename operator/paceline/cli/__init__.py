@@ -38,6 +38,9 @@ DESK = {
         module="report", summary="write a deployment, or BenchmarkRuns, as one HTML page, Markdown or JSON", plugin=True
     ),
     "card": Subcommand(module="card", summary="print the model card of a run's winner, as Markdown", plugin=True),
+    "evidence": Subcommand(
+        module="evidence", summary="write a run's verdict as a statement to be signed, or check such a statement"
+    ),
     "gate": Subcommand(
         module="gate", summary="judge measurements by the operator's rule, or wait for a verdict", plugin=True
     ),

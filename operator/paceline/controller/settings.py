@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.evidence.signature import public_key
 from paceline.kube.throttle import BURST, QPS
 from paceline.render import Settings
 
@@ -34,7 +35,7 @@ class OperatorSettings:
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
-    """Raises ValueError if PACELINE_PODS, which the chart writes, is not JSON."""
+    """Raises ValueError if PACELINE_PODS, which the chart writes, is not JSON, or a signer's key is none."""
     pods = json.loads(env.get("PACELINE_PODS") or "{}")
     return OperatorSettings(
         render=Settings(
@@ -50,6 +51,7 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
             disruption_budgets=bool(pods.get("disruptionBudgets")),
             profile_required=frozenset(filter(None, env.get("PACELINE_PROFILE_REQUIRED", "").split(","))),
             imported_evidence=env.get("PACELINE_IMPORTED_EVIDENCE") == "true",
+            signers=_keys(env.get("PACELINE_EVIDENCE_SIGNERS") or "{}"),
             server_priority_class=env.get("PACELINE_SERVER_PRIORITY_CLASS") or None,
             benchmark_priority_class=env.get("PACELINE_BENCHMARK_PRIORITY_CLASS") or None,
         ),
@@ -65,6 +67,13 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
         log_format=env.get("PACELINE_LOG_FORMAT") or "text",
         prometheus=env.get("PACELINE_PROMETHEUS_URL", ""),
     )
+
+
+def _keys(text: str) -> Mapping[str, str]:
+    keys: Mapping[str, str] = json.loads(text)
+    for name, pem in keys.items():
+        public_key(f"evidence.signers.{name}", pem)
+    return keys
 
 
 def _texts(resources: Mapping[str, Any]) -> Mapping[str, Mapping[str, Mapping[str, str]]]:

@@ -26,6 +26,8 @@ TRIGGER = "paceline.dev/trigger"
 TOKEN = "paceline.dev/token"
 """Annotations that a deployment sets on a new run: 1 + the highest attempt so far for this pool and fingerprint; a
 `Trigger`; and the token of its request or, for a new image, the image's digest."""
+SIGNATURE = "paceline.dev/evidence-signature"
+"""Annotation that a person sets on a run measured elsewhere: the signature of its statement, in base64."""
 
 MODELS = "/models"
 IMAGES = "/paceline/images"

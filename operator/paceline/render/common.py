@@ -36,6 +36,8 @@ class Settings:
     """Whether a drain takes a pool's servers one at a time."""
     imported_evidence: bool = False
     """Whether rounds that were measured without a cluster count as evidence."""
+    signers: Mapping[str, str] = field(default_factory=dict)
+    """Name → public key in PEM: whose signature such rounds need. Empty: none is needed."""
     profile_required: frozenset[str] = frozenset()
     """Namespaces in which a deployment must name a BenchmarkProfile; `*` for all."""
 

@@ -4,22 +4,27 @@ import contextlib
 import io
 import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support import signing
 from tests.support.gate_cases import case
 from tests.support.reports import evil
 from tests.support.runs import latency
-from tests.unit.foreign.values import ANY, FEW, refused, said, spoiled, text_of
+from tests.unit.foreign.values import ANY, FEW, mangled, refused, said, spoiled, text_of
 
 from paceline import cli
 from paceline.api.text import of_yaml
 from paceline.cli import gate_case, report_source
 from paceline.cli.validate import of_text
+from paceline.evidence.signature import LARGEST_ENVELOPE, SignatureError, signer, unsealed
 from paceline.measure import record
+from paceline.plan.run.statement import StatementError, made_again
 
 FILES = settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 RUN, ROUND, *_ = record.as_documents(latency())
@@ -47,6 +52,49 @@ def test_a_run_of_anybodys_is_a_page_or_refused(
         complaint = capsys.readouterr().err
         assert (code, bool(complaint)) in ((0, False), (1, True))
         assert len(complaint.splitlines()) <= 1
+
+
+@given(run=spoiled(RUN) | spoiled(evil()))
+@settings(FILES, max_examples=40)
+def test_a_run_of_anybodys_is_exported_or_refused(
+    tmp_path: Path, run: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "run.json"
+    file.write_text(said(run), encoding="utf-8")
+    code = cli.main(["evidence", "export", str(file), "-o", str(tmp_path / "statement.json")])
+    complaint = capsys.readouterr().err
+    assert (code, len(complaint.splitlines())) in ((0, 0), (1, 1))
+
+
+STATED = signing.stated()
+BUNDLE = signing.bundle(signing.text(), signing.key())
+NOW = datetime(2026, 11, 29, tzinfo=UTC)
+
+
+@given(text=(spoiled(STATED) | ANY).map(said) | text_of(signing.text().encode()))
+@settings(FEW, max_examples=60)
+def test_a_statement_is_made_again_or_refused(text: str) -> None:
+    with refused(StatementError, longest=4_000):
+        made_again(text, NOW)
+
+
+@given(data=(spoiled(BUNDLE) | ANY).map(said).map(str.encode) | mangled(said(BUNDLE).encode()) | st.binary())
+@FEW
+def test_an_envelope_is_opened_or_refused(data: bytes) -> None:
+    with refused(SignatureError):
+        sealed = unsealed(data)
+        signer(sealed, {"desk": signing.pem(signing.key())})
+
+
+def test_a_statement_that_is_too_large_or_too_deep_is_refused() -> None:
+    with refused(SignatureError):
+        unsealed(b" " * (LARGEST_ENVELOPE + 1))
+    deep: dict[str, Any] = {}
+    for _ in range(900):
+        deep = {"a": deep}
+    for text in ("[" * 100_000, said(STATED | {"predicate": STATED["predicate"] | {"spec": deep}})):
+        with pytest.raises(StatementError):
+            made_again(text, NOW)
 
 
 LIST = {"kind": "List", "items": [RUN, ROUND]}

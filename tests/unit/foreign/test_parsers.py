@@ -53,6 +53,8 @@ FUZZED: Mapping[str, tuple[str, str]] = {
     "report/read.py": (COMMANDS, "test_a_run_of_anybodys_is_a_page_or_refused"),
     "report/facts.py": (COMMANDS, "test_a_run_of_anybodys_is_a_page_or_refused"),
     "api/text.py": (COMMANDS, "test_a_manifest_has_problems_or_none"),
+    "evidence/signature.py": (COMMANDS, "test_an_envelope_is_opened_or_refused"),
+    "plan/run/statement.py": (COMMANDS, "test_a_statement_is_made_again_or_refused"),
     "plan/run/imported.py": ("tests.plan.test_forged", "test_what_is_forged_is_judged_or_refused"),
     "evidence/judge.py": ("tests.plan.test_odd_numbers", "test_a_server_says_what_cannot_be"),
     "pods/round/server.py": (

@@ -187,6 +187,8 @@ def not_used(pool: Pool) -> Iterator[str]:
 
 def _why_not(pool: Pool, run: Run) -> str:
     """Why the run does not count; "" if its rounds are judged again."""
+    if run.outcome and not run.is_trusted(pool.snapshot.settings.signers):
+        return "no key that evidence.signers lists now has signed it"
     if run.question != pool.question:
         again = run.decides and surroundings(run.spec) == surroundings(pool.wanted)
         return "" if again and same_arms(pool.wanted, run.spec) else summary(run.spec, pool.wanted)

@@ -236,7 +236,7 @@ def _pool(
     spec = replace(spec, arms=fewest_drafts_first(server, spec.arms))
     servers = servers_of(snapshot, spec.name, now)
     imported = (Run(manifest=run) for run in snapshot.imported_of(spec.name))
-    runs = [*own, *(run for run in imported if run.decides)]
+    runs = [*own, *(run for run in imported if run.decides and run.is_trusted(snapshot.settings.signers))]
     rendered = {revision_of(server, arm): arm.name for arm in spec.arms}
     served = rendered.get(servers.revision) if servers else None
     in_use = runs_in_use(replace(remembered, serving=None))

@@ -14,6 +14,7 @@ from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SU
 from paceline.core.record import kept_status
 from paceline.engines.pod_template import SERVER, arm_container
 from paceline.evidence import fingerprint, narrowed, question
+from paceline.evidence.signature import key_id
 from paceline.plan import objects
 from paceline.plan.step import Apply, parse_time, timestamp
 from paceline.plan.trouble import Trouble
@@ -155,6 +156,10 @@ class Run:
     def imported(self) -> bool:
         """Whether the run was measured without a cluster; it then belongs to the person who applied it."""
         return objects.brings_rounds(self.manifest)
+
+    def is_trusted(self, signers: Mapping[str, str]) -> bool:
+        """Whether a listed key has signed it, if any is listed (name → PEM)."""
+        return not signers or self.status.signer in map(key_id, signers.values())
 
     @cached_property
     def measured_at(self) -> str:

@@ -78,7 +78,7 @@ def _status(snapshot: Snapshot, evidence: Evidence) -> BenchmarkRunStatus:
         node=latest_node(evidence.records) or snapshot.status.node,
         cost=cost(evidence),
         noise=point_noise(evidence.records),
-        **results(evidence, snapshot),
+        **results(evidence, snapshot.manifest["spec"]),
     )
 
 

@@ -31,6 +31,8 @@ class Evidence:
 
     spec: RunSpec
     records: tuple[Round, ...]
+    signer: str = ""
+    """Id of the listed key that has signed them, if they were measured elsewhere."""
 
     @property
     def sweep(self) -> bool:

@@ -29,22 +29,34 @@ class UnfitError(ValueError):
 def brought(spec: RunSpec, measured: Measured, rounds: Sequence[Round], now: datetime) -> tuple[Round, ...]:
     """The rounds, marked as imported, without their Job, node and file of full lines, which exist only where they were
     measured. Raises UnfitError."""
-    results = [one for one in rounds if not one.error]
-    try:
-        wrong = (*_malformed(spec, results, now), *_of_something_else(spec, measured, results))
-    except ValueError as error:  # a malformed time
-        raise UnfitError(f"its rounds cannot be read ({error}); {DAMAGED}") from error
+    wrong = (*contradictions(spec, rounds, now), *map(printable, measured.differs), *_unknown_here(spec, rounds))
     if said := tuple(dict.fromkeys(wrong)):
-        more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
-        listed = "; ".join(said[:MOST_SAID]) + more
+        listed = first_of(said)
         once = f"; {DAMAGED}" if DAMAGED in listed else ""
         raise UnfitError(listed.replace(f"; {DAMAGED}", "") + once)
     return tuple(map(of_elsewhere, rounds))
 
 
+def first_of(said: Sequence[str]) -> str:
+    more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
+    return "; ".join(said[:MOST_SAID]) + more
+
+
 def of_elsewhere(round: Round) -> Round:
     """The round without what only its own cluster has. Its notes name the machine (`measure.record.noted`)."""
     return replace(round, imported=True, job="", node="", raw=None)
+
+
+def contradictions(spec: RunSpec, rounds: Sequence[Round], now: datetime) -> Iterator[str]:
+    """What shows, wherever they are judged, that these are no rounds of this spec."""
+    results = [one for one in rounds if not one.error]
+    try:
+        yield from _malformed(spec, results, now)
+    except ValueError as error:
+        yield f"its rounds cannot be read ({error}); {DAMAGED}"
+    yield from _other_versions(spec, results)
+    real = [one for one in results if not one.emulated]
+    yield from dict.fromkeys(why for one in real for why in _on_others(spec.server.accelerator, one))
 
 
 # Whether the rounds form a valid run.
@@ -93,15 +105,14 @@ def _of_arms(spec: RunSpec, result: Round) -> Iterator[str]:
 # Whether the rounds measured this spec.
 
 
-def _of_something_else(spec: RunSpec, measured: Measured, results: Sequence[Round]) -> Iterator[str]:
-    yield from map(printable, measured.differs)
-    engine = spec.server.engine
-    yield from _other_versions(spec, results)
+def _unknown_here(spec: RunSpec, rounds: Sequence[Round]) -> Iterator[str]:
+    """Why the rounds may have measured something else than this cluster would."""
+    results = [one for one in rounds if not one.error]
     if any(result.emulated for result in results):
-        if not is_emulator(engine.image):
-            yield f"an emulator served, but spec.engine.image is {engine.image}: no engine has its speeds"
+        if not is_emulator(image := spec.server.engine.image):
+            yield f"an emulator served, but spec.engine.image is {image}: no engine has its speeds"
     else:
-        yield from dict.fromkeys(why for result in results for why in _on_others(spec.server.accelerator, result))
+        yield from dict.fromkeys(why for one in results for why in _on_unknown(spec.server.accelerator, one))
     addresses = {workload.dataset.name: workload.dataset.address for workload in spec.workloads}
     anywhere = (Scheme.BUILTIN, Scheme.HUB_DATASET)
     if local := [f"{name} ({address})" for name, address in addresses.items() if address.scheme not in anywhere]:
@@ -131,12 +142,16 @@ def _on_others(accelerator: Accelerator, result: Round) -> Iterator[str]:
     """Compare the GPUs. gpu-feature-discovery labels a node with the driver's name of its GPUs, with hyphens for
     spaces."""
     model, wanted = result.gpu_model or "", accelerator.product
+    if model and accelerator.product_label == GPU_LABEL and model.replace(" ", "-") != wanted:
+        yield f"it ran on {model}, but spec.accelerator.product is {wanted}"
+    if model and len(result.gpus or ()) != accelerator.count:
+        yield f"it ran on {count(len(result.gpus or ()), 'GPU')}, but spec.accelerator.count is {accelerator.count}"
+
+
+def _on_unknown(accelerator: Accelerator, result: Round) -> Iterator[str]:
+    model, wanted = result.gpu_model or "", accelerator.product
     if not model:
         yield f"its GPUs are unknown (nvidia-smi), but spec.accelerator.product is {wanted}"
     elif accelerator.product_label != GPU_LABEL:
         label = f"{accelerator.product_label}={wanted}"
         yield f"it ran on {model}, which may not be {label}: only {GPU_LABEL} has the driver's names"
-    elif model.replace(" ", "-") != wanted:
-        yield f"it ran on {model}, but spec.accelerator.product is {wanted}"
-    if model and len(result.gpus or ()) != accelerator.count:
-        yield f"it ran on {count(len(result.gpus or ()), 'GPU')}, but spec.accelerator.count is {accelerator.count}"

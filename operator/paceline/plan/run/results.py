@@ -10,6 +10,7 @@ from paceline.api import run_status
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus, RunCost
 from paceline.core import BASELINE, INCUMBENT, ArmVerdict, Bounds, Purpose
+from paceline.core.manifest import Object
 from paceline.core.record import finite
 from paceline.core.text import count
 from paceline.engines.pod_template import CLIENT, SERVER, arm_container
@@ -21,7 +22,6 @@ from paceline.plan.run.origin import own
 from paceline.plan.run.own_args import differs, own_args
 from paceline.plan.run.parity import parity
 from paceline.plan.run.searched import FOUND, MEAN, search_progress, search_results
-from paceline.plan.run.snapshot import Snapshot
 from paceline.plan.run.sweep import crossover_status, effects
 from paceline.plan.step import Event
 
@@ -29,9 +29,9 @@ MEAN_AT_A_RATE = "mean@rate"
 """Name of the mean at a rate, in a run with closed loops too. No workload can have it, because a rate is a number."""
 
 
-def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
-    """Fields of status: ratios from the gate's latest look, provenance from the rounds."""
-    measured = {"fingerprint": fingerprint(snapshot.manifest["spec"])}
+def results(evidence: Evidence, spec: Object) -> dict[str, Any]:
+    """Fields of status: ratios from the gate's latest look, provenance from the rounds. `spec`: as stored."""
+    measured = {"fingerprint": fingerprint(spec)}
     if not evidence.results:
         return measured
     last = evidence.results[-1]
@@ -50,6 +50,7 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
         "engine_version": last.engine_version,
         "emulated": any(record.emulated for record in evidence.results),
         "imported": any(record.imported for record in evidence.results),
+        "signer": evidence.signer,
         "image_digests": {container: digest for container, digest in images.items() if digest},
     }
 

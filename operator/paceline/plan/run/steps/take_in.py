@@ -4,16 +4,19 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from paceline.api import Cause, Reason
+from paceline.evidence.signature import SignatureError
 from paceline.plan.run.conclusion import Conclusion
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.imported import UnfitError, brought
 from paceline.plan.run.snapshot import Snapshot
+from paceline.plan.run.statement import StatementError, signed_by
 from paceline.plan.step import StepResult, parse_time
 
 _ASK = (
     "to have its rounds judged here, ask the administrator for evidence.imported=true in the chart's values, delete "
     "this run and apply it again; to have them measured here, apply it without spec.measured"
 )
+_SIGNED = "delete this run, and apply the file that `paceline evidence verify BUNDLE --key KEY -o FILE` writes"
 APPLIED_WITHIN, AGAIN = timedelta(minutes=5), timedelta(seconds=2)
 """How long to wait for the run's rounds, and how often to look: `kubectl apply` of a file creates the run first, then
 its rounds."""
@@ -33,7 +36,12 @@ def take_in(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence |
         if now > parse_time(snapshot.manifest["metadata"]["creationTimestamp"]) + APPLIED_WITHIN:
             return Conclusion(reason=Reason.ImportRefused, message=f"{message}; delete it and apply the whole file")
         return StepResult(causes=(Cause(Reason.RunWaiting, None, message),), requeue_at=now + AGAIN)
+    keys = snapshot.settings.signers
     try:
-        return replace(evidence, records=brought(evidence.spec, measured, snapshot.brought, now))
-    except UnfitError as error:
+        records = brought(evidence.spec, measured, snapshot.brought, now)
+        signer = signed_by(snapshot.manifest, snapshot.brought, keys) if keys else ""
+        return replace(evidence, records=records, signer=signer)
+    except (UnfitError, StatementError) as error:
         return Conclusion(reason=Reason.ImportRefused, message=str(error))
+    except SignatureError as error:
+        return Conclusion(reason=Reason.ImportRefused, message=f"evidence.signers of the chart: {error}; {_SIGNED}")

@@ -15,6 +15,7 @@ from paceline.plan.run.imported import of_elsewhere
 from paceline.plan.run.origin import own
 from paceline.plan.run.rounds import counting_rounds, new, of_its_question
 from paceline.plan.run.snapshot import Snapshot
+from paceline.plan.run.statement import is_signed
 
 
 def take_over(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence | Conclusion | None:
@@ -25,7 +26,10 @@ def take_over(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence
         return None
     if not snapshot.superseded and (why := unlike(snapshot.manifest, source)):
         return error(why)
-    taken = _rounds_of(source, snapshot.source_objects, snapshot.manifest)
+    records = counting_rounds(source, of_its_question(source, snapshot.source_objects))
+    if brings_rounds(source) and not is_signed(source, records, snapshot.settings.signers):
+        return None
+    taken = _rounds_of(source, records, snapshot.manifest)
     return replace(evidence, records=in_order((*evidence.records, *new(taken, evidence.records))))
 
 
@@ -41,9 +45,8 @@ def unlike(run: Object, source: Object) -> str | None:
     return None
 
 
-def _rounds_of(source: Object, objects: Iterable[Object], run: Object) -> tuple[Round, ...]:
+def _rounds_of(source: Object, records: Iterable[Round], run: Object) -> tuple[Round, ...]:
     arms = {BASELINE, *same_arms(run["spec"], source["spec"])}
-    records = counting_rounds(source, of_its_question(source, objects))
     if brings_rounds(source):
         records = tuple(map(of_elsewhere, records))
     return tuple(_narrowed(record, source, arms) for record in records if not record.error)
