@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.support.campaigns import BASELINE_1, BASELINE_32, NARROW_32, WIDE_1, WIDE_32, Truth, measure
 from tests.support.messages import Says
+from tests.support.published_loads import DSPARK
 
 from paceline import core
 from paceline.gate import Crossing, Crossover, LoadLevel, Pace, crossover, decide
@@ -28,6 +29,26 @@ def loads(truth: Truth) -> Mapping[str, LoadLevel]:
 
 def swept(truth: Truth, *, cv: float = STEADY, rounds: int = 5, gate: core.Gate = SWEEP, seed: int = 1) -> Crossover:
     return crossover(gate, list(truth), loads(truth), measure(truth, cv=cv, seed=seed, rounds=rounds))
+
+
+def of_dspark(*arms: str) -> Truth:
+    return {arm: {f"code@{c}": speed for c, speed in DSPARK[arm].items()} for arm in ("baseline", *arms)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_seven_draft_tokens_are_faster_up_to_128_requests_and_at_most_seven_at_all(seed: int) -> None:
+    """Held out: neither the gate nor an emulated engine was made with vllm#52362."""
+    fixed, adaptive = (swept(of_dspark(arm), cv=0.01, seed=seed) for arm in ("fixed", "adaptive"))
+    assert (fixed.crossing, fixed.between) == (Crossing.BASELINE_TAKES_OVER, (128, 256))
+    assert adaptive.crossing is Crossing.SPECULATION_FASTER
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_both_the_fixed_number_is_best_up_to_32_requests(seed: int) -> None:
+    both = swept(of_dspark("fixed", "adaptive"), cv=0.01, seed=seed)
+    assert {one.concurrency: one.best for one in both.results} == {
+        concurrency: "fixed" if concurrency <= 32 else "adaptive" for concurrency in DSPARK["fixed"]
+    }
 
 
 GB10 = {"baseline": {"code@1": 25.0, "code@8": 316.0}, "eagle3": {"code@1": 35.0, "code@8": 270.0}}
