@@ -83,7 +83,8 @@ SPEED_UPS = {1: 3.42, 8: 2.09, 64: 1.39}
 TREE = (12, 4, 16)
 """Of its command line: `--speculative-num-steps 12 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16`."""
 
-# https://github.com/vllm-project/vllm/pull/52362, merged: DSpark of DeepSeek V4 on ROCm, 880 ShareGPT requests of 512 tokens in each cell.
+# https://github.com/vllm-project/vllm/pull/52362, merged: DSpark of DeepSeek V4 on ROCm, 880 ShareGPT requests of 512
+# tokens in each cell.
 DSPARK = {
     "baseline": {4: 381.53, 8: 729.20, 16: 1342.83, 32: 2392.99, 64: 4094.75, 128: 6340.78, 256: 8878.57},
     "fixed": {4: 970.33, 8: 1762.59, 16: 2909.52, 32: 4756.32, 64: 6712.35, 128: 8778.87, 256: 7852.42},
