@@ -130,7 +130,9 @@ def _body(
     if run.outcome != "Promote":
         yield f"\n> **{escaped(f'The verdict is {run.outcome}: no speed-up is claimed.')}**"
     yield f"\n{escaped(run.sentence)}"
-    yield f"\n## Speed beside the same server without speculation\n\n{escaped(run.asked)}\n"
+    own = any(arms[one.name].get("engine") for one in shown if one.name in arms)
+    beside = "a baseline of another engine" if own else "the same server without speculation"
+    yield f"\n## Speed beside {beside}\n\n{escaped(run.asked)}\n"
     yield from _table(run, shown)
     yield f"\n## When not to use it\n\n- {_COVERS}"
     yield from (f"- {escaped(line)}" for line in _against(run, shown))
