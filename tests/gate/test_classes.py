@@ -40,6 +40,18 @@ def test_an_arm_that_never_ran_is_no_rival() -> None:
     assert swe.best is None
 
 
+def test_arms_that_were_never_in_the_same_round_are_not_compared_through_the_baseline() -> None:
+    """A candidate that joined later: the first one had its verdict by then, and was not measured beside it."""
+    loads = {"chat": {"chat": 1.0}, "swe": {"swe": 1.0}}
+    found = [
+        one
+        for one in measure(PUBLISHED, cv=0.005, seed=1, rounds=8)
+        if one.arm != ("wide" if one.round < 4 else "narrow")
+    ]
+    rule = core.Gate(decide_after_rounds=(4, 6, 8))
+    assert [one.best for one in gate.best_by_class(rule, list(PUBLISHED), loads, found)] == [None, None]
+
+
 def test_several_concurrencies_of_a_dataset_are_one_class() -> None:
     truth = {"baseline": {"a@1": 100.0, "a@8": 500.0, "b@1": 100.0}, "tree": {"a@1": 130.0, "a@8": 520.0, "b@1": 90.0}}
     loads = {"a": {"a@1": 1.0, "a@8": 1.0}, "b": {"b@1": 1.0}}

@@ -11,8 +11,10 @@ from tests.support.rendered import example
 from tests.support.rounds import arm_command
 
 from paceline import api
+from paceline.api.load import MOST_REQUESTS
 from paceline.api.round import PointRecord, ReplicateRecord, Round
 from paceline.core import BASELINE, Dataset, Limit, Purpose, RunSpec, Timeouts, Workload
+from paceline.core.record import from_status
 from paceline.evidence import RoundPlan, judge_points
 from paceline.evidence.round_status import round_record
 from paceline.gate import enough_requests
@@ -75,6 +77,19 @@ def test_fewer_workloads_need_more_of_each_and_a_heavy_one_counts_as_few() -> No
 
 def test_a_spread_that_no_server_has_asks_for_all() -> None:
     assert sent(measured(0, 1e308)) == [64] * 4
+
+
+@pytest.mark.parametrize("odd", [None, 0, -1, "nan", "1e308", "-1e200", 2**53])
+@pytest.mark.parametrize("field", ["requestSpread", "asked", "outputTokens", "outputThroughput", "start", "size"])
+def test_odd_stored_numbers_stop_no_pass_and_ask_for_no_more_than_a_spec_may(field: str, odd: Any) -> None:
+    dataset = Dataset(name="many", source="pvc://models/a.json", requests=160, max_tokens=192, min_requests=160)
+    told = {"requestSpread": "9", "asked": 160, "outputTokens": 9, "outputThroughput": "1e9", "start": 300, "size": 1e9}
+    told[field] = odd
+    point = {"arm": BASELINE, "workload": "many@32", "valid": True, **told}
+    server = {"arm": BASELINE, "startSeconds": told["start"]}
+    record = from_status(Round, {"points": [point], "replicates": [server], "prompts": {"many": told["size"]}})
+    (requests,) = sent(record, run=asked(workloads=(Workload(dataset=dataset, concurrency=32),)))
+    assert 160 <= requests <= MOST_REQUESTS
 
 
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 3.0])

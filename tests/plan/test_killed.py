@@ -8,10 +8,12 @@ from tests.support.searched import Served, answered, begun, searching
 from tests.support.stories import measuring, told
 from tests.support.world import World
 
+from paceline.api.round import rounds_of
 from paceline.engines.pod_template import arm_container
 from paceline.evidence import Failure, Replicate, RoundResult
 from paceline.plan.run.killed import as_far_as_it_came
 from paceline.plan.run.snapshot import End, RoundJob
+from paceline.plan.run.statement import made_again, portable, statement, to_text
 
 
 def records(world: World, pool: str) -> list[tuple[int, int, dict[str, bool]]]:
@@ -52,6 +54,21 @@ def test_one_of_two_candidates_is_killed(world: World) -> None:
     assert (said["outcome"], said["winner"]) == ("Promote", "wide")
     assert "narrow: the container arm-narrow exited with 137: OOMKilled" in said["message"]
     assert records(world, "throughput")[0] == (0, 0, {"baseline": True, "narrow": False})
+
+
+def test_a_run_with_a_round_of_a_killed_arm_alone_is_evidence_for_others() -> None:
+    world = World()
+    measuring(world, "throughput")
+    world.round_ends()
+    world.arm_is_killed(order(world)[0])
+    assert records(world, "throughput")[1] == (1, 0, {"narrow": False})
+    while world.under_way("round"):
+        world.round_ends()
+    run = world.runs("throughput")[-1]
+    # The client cannot name the release of a server that is killed before it is ready.
+    rounds = tuple(replace(one, engine_version="") if one.round == 1 else one for one in rounds_of(run))
+    made = statement(portable(run, rounds), rounds)
+    assert made_again(to_text(made), world.cluster.now) == made
 
 
 @told

@@ -10,8 +10,8 @@ from paceline.gate.rounds import rounds_table, weighted_means
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassResult:
-    """One dataset. `arm` is the fastest by its estimates, `rival` the arm that it is least shown to be faster than, and
-    `bounds` those of arm/rival."""
+    """One dataset. `arm` is the fastest of those compared with all others, `rival` the arm that it is least shown to be
+    faster than, and `bounds` those of arm/rival."""
 
     dataset: str
     arm: str
@@ -29,7 +29,8 @@ def best_by_class(
     gate: Gate, arms: Sequence[str], classes: Mapping[str, Mapping[str, float]], measurements: Sequence[Measurement]
 ) -> tuple[ClassResult, ...]:
     """`classes`: dataset → its workloads → weight. Two arms are compared in the rounds up to the last look in which
-    both are valid on all workloads of the dataset; one without a look beside any other is left out.
+    both are valid on all workloads of the dataset; one without a look beside any other is left out. Only an arm that
+    was compared with each other one is best: a candidate that joined later may have other rounds.
 
     The error probability 1 − confidence of the whole table is split over datasets, ordered pairs of arms and looks, so
     all datasets may be read together.
@@ -39,7 +40,9 @@ def best_by_class(
     for dataset, loads in classes.items():
         here = [one for one in measurements if one.workload in loads]
         pairs = [pair for arm in arms for pair in _beside(gate, arms, arm, dataset, loads, here, claims)]
-        leads = [min(group, key=_lower) for arm in arms if (group := [pair for pair in pairs if pair.arm == arm])]
+        groups = [[pair for pair in pairs if pair.arm == arm] for arm in arms]
+        ran = sum(map(bool, groups))
+        leads = [min(group, key=_lower) for group in groups if group and len(group) == ran - 1]
         if leads:
             found.append(max(leads, key=_lower))
     return tuple(found)

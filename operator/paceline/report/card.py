@@ -24,7 +24,7 @@ from paceline.report.text import EMULATED_NOTICE, interval_text, ratio_text, sig
 
 _NEAR = 0.5
 """A limit is nearly hit if the interval takes more than this share of the change that it allows."""
-_MACHINES = frozenset({"Run", "Purpose", "Node", "GPUs", "Image that measured"})
+_MACHINES = frozenset({"Run", "Purpose", "Judged again", "Node", "GPUs", "Image that measured"})
 """Provenance that is not for the public: UUIDs of GPUs, and names in the measurer's cluster."""
 _WITHOUT_CARD = {
     "Error": "the measurement failed, which says nothing about a head; measure again",
@@ -130,12 +130,16 @@ def _body(
     if run.outcome != "Promote":
         yield f"\n> **{escaped(f'The verdict is {run.outcome}: no speed-up is claimed.')}**"
     yield f"\n{escaped(run.sentence)}"
-    yield f"\n## Speed beside the same server without speculation\n\n{escaped(run.asked)}\n"
+    own = any(arms[one.name].get("engine") for one in shown if one.name in arms)
+    beside = "a baseline of another engine" if own else "the same server without speculation"
+    yield f"\n## Speed beside {beside}\n\n{escaped(run.asked)}\n"
     yield from _table(run, shown)
     yield f"\n## When not to use it\n\n- {_COVERS}"
     yield from (f"- {escaped(line)}" for line in _against(run, shown))
     yield "\n## How it was measured\n"
-    yield f"- Rounds: {run.cost.rounds}"
+    measured = [one for one in rounds if not one.error]
+    again = sum(bool(one.run) for one in measured)
+    yield f"- Rounds: {len(measured)}" + (f", {again} of them judged again by another gate" if again else "")
     yield from (f"- {escaped(f'{name}: {value}')}" for name, value in run.provenance if name not in _MACHINES)
     yield f"- GPU by its driver: {escaped(models) or 'unknown'}"
     for version in (one for one in run.configuration.asked if one.name == "engine.version"):

@@ -32,8 +32,11 @@ def _whole(tree: Object) -> Mapping[str, int]:
 
 def prompt_routing(report: Report) -> str:
     """JSON: dataset → tree of its best arm, of all runs; without datasets on which no tree is shown to be best. Raises
-    ValueError for emulated rounds: their speeds are nobody's."""
+    ValueError for emulated rounds, whose speeds are nobody's, and for runs that name different trees."""
     if report.emulated:
         raise ValueError("the rounds are emulated: they choose no tree for real prompts")
-    trees = {one.dataset: one.tree for run in report.runs for one in run.classes if one.tree}
+    trees: dict[str, Mapping[str, int]] = {}
+    for one in (one for run in report.runs for one in run.classes if one.tree):
+        if trees.setdefault(one.dataset, one.tree) != one.tree:
+            raise ValueError(f"{one.dataset}: two runs name different trees for it: report one of them")
     return json.dumps({name: {FORK[key]: tree[key] for key in FORK} for name, tree in trees.items()}, indent=2) + "\n"

@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 import yaml
 from tests.support import signing
-from tests.support.imported import SLOWER, file, with_status
+from tests.support.imported import SLOWER, brought, file, with_status
 from tests.support.messages import Says
 from tests.support.runs import latency
 from tests.unit.cli.states import both_promoted
 
 from paceline import cli
+from paceline.api.round import rounds_of
 from paceline.cli.evidence import REFUSED
 from paceline.core.manifest import Manifest
 from paceline.core.names import SIGNATURE
 from paceline.measure import record
+from paceline.plan.run.statement import to_text
 
 SIGNED = Path(__file__).parent / "signed"
 """The statement about a fixed run, and the key's public half, as `cosign attest-blob` 3.1.3 has signed it: a statement
@@ -106,6 +108,14 @@ def test_a_rejection_is_evidence_too(tmp_path: Path, evidence: Callable[..., Sai
     assert (code, short["result"], short["failedTests"], short["passedTests"]) == (0, "FAILED", ["wide"], [])
 
 
+def test_an_empty_gate_is_a_gate(tmp_path: Path, evidence: Callable[..., Said]) -> None:
+    run = file()
+    asked = {**run["spec"], "gate": {}}
+    (tmp_path / "statement.json").write_text(signing.text(brought(asked, rounds_of(run))))
+    code, _, err = evidence("verify", tmp_path / "statement.json")
+    assert (code, err) == (12, ""), "its first look is after four rounds, and there are three"
+
+
 def test_an_emulators_evidence_says_so(tmp_path: Path, evidence: Callable[..., Said]) -> None:
     (tmp_path / "statement.json").write_text(signing.text(file(change=lambda round: round)))
     code, out, _ = evidence("verify", tmp_path / "statement.json")
@@ -146,6 +156,20 @@ def test_what_its_rounds_contradict_is_refused_though_it_is_signed(
     code, out, err = evidence("verify", signed, "--key", public(tmp_path, key))
     assert (code, out) == (REFUSED, "")
     assert about in err
+    says(err)
+
+
+@pytest.mark.timeout(20)
+def test_a_round_of_any_number_of_servers_is_refused_at_once(
+    tmp_path: Path, evidence: Callable[..., Said], says: Says
+) -> None:
+    """Judging looks for each point's server."""
+    stated = signing.stated()
+    (first, *_), servers = stated["predicate"]["rounds"], 300_000
+    first["points"], first["replicates"] = first["points"][:1] * 2, [{"arm": "wide"}] * servers
+    (tmp_path / "long.json").write_text(to_text(stated))
+    code, out, err = evidence("verify", tmp_path / "long.json")
+    assert (code, out) == (REFUSED, "")
     says(err)
 
 

@@ -142,13 +142,30 @@ def test_an_option_is_one_argument_whatever_is_in_it(tmp_path: Path) -> None:
 
 def test_the_template_of_gitlab_does_the_same(tmp_path: Path, acted: Mapping[tuple[str, int], Acted]) -> None:
     question(tmp_path / "deploy.yaml", BAD)
-    measured_before(acted[BAD], tmp_path / "paceline/run.yaml")
+    measured_before(acted[BAD], tmp_path / "bin/run.yaml")
+    program = tmp_path / "bin/at-once"
+    program.write_text('#!/bin/bash\n[ -e paceline/run.yaml ] || cp bin/run.yaml paceline/\nexec paceline "$@"\n')
+    program.chmod(0o755)
     job = GITLAB[".paceline-measure"]
     (script,) = job["script"]
-    done = bash(script, tmp_path, **job["variables"] | {"PACELINE_OPTIONS": "\n".join(OPTIONS)})
+    done = bash(script, tmp_path, **job["variables"] | {"PACELINE_OPTIONS": "\n".join(OPTIONS), "PACELINE": "at-once"})
     assert done.returncode == 10, done.stdout + done.stderr
     assert "Keep the baseline" in (tmp_path / "paceline/report.md").read_text()
     assert (job["artifacts"]["when"], job["artifacts"]["paths"]) == ("always", ["paceline/"])
+
+
+def test_a_run_that_a_merge_request_has_committed_is_not_continued(tmp_path: Path) -> None:
+    """`paceline measure` of a finished run would end with its verdict at once."""
+    for folder in ("bin", "paceline"):
+        (tmp_path / folder).mkdir()
+    program = tmp_path / "bin" / "paceline"
+    program.write_text("#!/bin/bash\n[ ! -e paceline/run.yaml ]\n")
+    program.chmod(0o755)
+    for name in ("run.yaml", "deploy.yaml"):
+        (tmp_path / "paceline" / name).touch()
+    job = GITLAB[".paceline-measure"]
+    assert bash(job["script"][0], tmp_path, **job["variables"]).returncode == 0
+    assert [path.name for path in (tmp_path / "paceline").iterdir()] == ["deploy.yaml"]
 
 
 def recipe() -> str:
@@ -263,6 +280,11 @@ def test_the_table_is_posted_as_plain_text_under_the_pull_request_of_the_event(t
     assert asked[-1] == "pr comment 7 --repo me/mine --body-file comment.md"
     assert posted.count("```") == 2
     assert posted.endswith("```text\n# Table\n'''\n@everybody <img src=x>[31m \n~~~\n\n```\n")
+
+
+def test_a_long_table_is_cut_between_two_characters(tmp_path: Path) -> None:
+    """iconv ends with 1 for half a character."""
+    assert commented(tmp_path, ("x" + "é" * 40_000).encode()).endswith("é\n```\n")
 
 
 def test_a_long_table_is_cut(tmp_path: Path) -> None:

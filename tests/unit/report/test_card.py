@@ -135,10 +135,22 @@ def test_without_a_verdict_on_the_head_there_is_no_card(outcome: str, says: Says
     says(refused.value)
 
 
-def test_it_names_no_machine_and_no_secret() -> None:
+def test_a_winner_with_an_engine_of_its_own_was_not_beside_the_same_server() -> None:
     run = on_gpus(latency())
+    run["spec"]["arms"][1]["engine"] = {"image": "registry.example.com/vllm:0.22.0", "version": "0.22.0"}
+    card = model_card(run)
+    assert "## Speed beside a baseline of another engine\n" in card
+    assert "the same server" not in card
+
+
+def test_it_names_no_machine_no_other_run_and_no_secret() -> None:
+    run = on_gpus(latency())
+    for entry in run["rounds"]:
+        entry["run"] = "another-of-the-cluster"
     run["spec"]["engine"]["args"] = ["--api-key=abc123def456"]
     card = model_card(run)
+    assert "- Rounds: 4, 4 of them judged again by another gate\n" in card
+    assert "another-of-the-cluster" not in card
     assert not any(word in card for word in ("GPU-0000", "gpu-0", "models/qwen3-coder-next-latency", "abc123def456"))
 
 

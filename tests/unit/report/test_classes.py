@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,15 @@ from tests.support.campaigns import BASELINE_32, NARROW_32, WIDE_32
 from tests.support.searched import begun
 from tests.support.world import example
 
+from paceline import api
+from paceline.api.round import rounds_of
 from paceline.cli import main
+from paceline.core import ArmOutcome
+from paceline.gate import Finding
+from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.results import results
 from paceline.report import FORMATS, build_report
+from paceline.report.classes import prompt_routing
 
 TRUTH = {"baseline": BASELINE_32, "narrow": NARROW_32, "wide": WIDE_32}
 
@@ -63,6 +71,26 @@ def test_a_router_gets_the_trees(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_router_gets_nothing_of_an_emulator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", file_of(ended(), tmp_path), "--format", "routing", "-o", "-"]) == 1
     assert "the rounds are emulated" in capsys.readouterr().err
+
+
+def test_two_runs_that_disagree_choose_no_tree() -> None:
+    one, other = on_gpus(ended()), deepcopy(on_gpus(ended()))
+    for arm in other["spec"]["arms"][1:]:
+        arm["tree"] = {"numSteps": 1}
+    with pytest.raises(ValueError, match="swe: two runs name different trees"):
+        prompt_routing(build_report([one, other]))
+
+
+@pytest.mark.parametrize(
+    ("finding", "best"),
+    [(Finding.WORKLOAD_REGRESSED, "wide"), (Finding.LENGTHS_DIFFER, ""), (Finding.LIMIT_EXCEEDED, "")],
+)
+def test_an_arm_that_was_rejected_for_more_than_its_speed_is_best_nowhere(finding: Finding, best: str) -> None:
+    evidence = Evidence(spec=api.run(ended()), records=rounds_of(ended()))
+    arms = evidence.verdict.arms
+    rejected = replace(arms["wide"], outcome=ArmOutcome.REJECTED, reason=finding)
+    vars(evidence)["verdict"] = replace(evidence.verdict, arms={**arms, "wide": rejected})
+    assert {one.dataset: one.best for one in results(evidence, ended()["spec"])["classes"]}["chat"] == best
 
 
 def test_a_chain_has_the_defaults_of_its_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from paceline.api.round import Round
-from paceline.core import BASELINE, Accelerator, Measured, RunSpec, Scheme
+from paceline.core import BASELINE, INCUMBENT, Accelerator, Measured, RunSpec, Scheme
 from paceline.core.server import GPU_LABEL
 from paceline.core.text import count, printable
 from paceline.plan.objects import same_release
+from paceline.plan.run.killed import is_cut_short
 from paceline.plan.run.no_more_rounds import most_rounds
 from paceline.plan.step import parse_time, timestamp
 
@@ -98,7 +99,7 @@ def _of_arms(spec: RunSpec, result: Round) -> Iterator[str]:
         *({load for _, load in points} - loads),
     ]:
         yield f"spec has no {printable(sorted(foreign)[0])[:200]}; {DAMAGED}"
-    elif BASELINE not in names or len(names) < 2:
+    elif not is_cut_short(result) and (len(names) < 2 or not names.keys() & {BASELINE, INCUMBENT}):
         yield f"it compares nothing: it has {' and '.join(names) or 'no arm'}; {DAMAGED}"
 
 
@@ -122,11 +123,13 @@ def _unknown_here(spec: RunSpec, rounds: Sequence[Round]) -> Iterator[str]:
 
 def _other_versions(spec: RunSpec, results: Sequence[Round]) -> Iterator[str]:
     wanted = spec.server.engine.version
-    for version in dict.fromkeys(result.engine_version or "" for result in results):
+    measured = (one for one in results if any(point.valid for point in one.points))
+    for version in dict.fromkeys(result.engine_version or "" for result in measured):
         if not same_release(version, wanted):
             yield f"the servers were {version or 'of no known version'}, but spec.engine.version is {wanted}"
     own = {arm.name: arm.engine.version for arm in spec.arms if arm.engine}
-    reported = ((one.arm, one.version) for result in results for one in result.replicates if one.arm in own)
+    servers = (one for result in results for one in result.replicates if one.arm in own)
+    reported = ((one.arm, one.version) for one in servers if one.version or not one.reason)
     for arm, version in dict.fromkeys(reported):
         if not same_release(version, own[arm]):
             told = version or "of no known version"

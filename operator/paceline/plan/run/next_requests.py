@@ -8,6 +8,7 @@ preserves the gate's error rates (decision 0068).
 from collections.abc import Sequence
 from dataclasses import replace
 
+from paceline.api.load import MOST_REQUESTS
 from paceline.api.round import PointRecord, Round
 from paceline.core import BASELINE, Gate, Purpose, RunSpec, Workload
 from paceline.core.record import finite
@@ -35,7 +36,8 @@ def _next(run: RunSpec, workload: Workload, records: Sequence[Round], weights: S
     for record in records:
         for point in () if record.error else record.points:
             spread = finite(point.request_spread)
-            if point.arm == BASELINE and point.workload == workload.name and point.valid and spread is not None:
+            of_this = point.arm == BASELINE and point.workload == workload.name and point.valid
+            if of_this and spread is not None and spread >= 0:
                 return with_enough_requests(workload, spread, weights, _most(run, workload, record, point))
     return workload
 
@@ -58,9 +60,9 @@ def _most(run: RunSpec, workload: Workload, record: Round, point: PointRecord) -
     the other loads. 0 if a person has set a limit that longer rounds may exceed."""
     if run.gpu_hours is not None or run.timeouts.workload is not None:
         return 0
-    size = record.prompts.get(workload.dataset.name, 0)
+    size = record.prompts.get(workload.dataset.name) or 0
     start = next((one.start_seconds for one in record.replicates if one.arm == BASELINE), None)
-    return min(share_of(size, run.gate), in_the_time_of_a_start(start, len(run.workloads), point))
+    return min(share_of(size, run.gate), in_the_time_of_a_start(start, len(run.workloads), point), MOST_REQUESTS)
 
 
 def share_of(size: int, gate: Gate) -> int:
@@ -79,4 +81,4 @@ def in_the_time_of_a_start(start: float | None, workloads: int, point: PointReco
     speed, tokens = finite(point.output_throughput), finite(point.output_tokens)
     if not start or not speed or not tokens or not point.asked:
         return 0
-    return int(start / workloads * speed / (tokens / point.asked))
+    return int(finite(start / workloads * speed / (tokens / point.asked)) or 0)

@@ -9,13 +9,13 @@ from typing import Any
 from paceline.api import run_status
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus, RunCost
-from paceline.core import BASELINE, INCUMBENT, ArmVerdict, Bounds, Purpose
+from paceline.core import BASELINE, INCUMBENT, ArmOutcome, ArmVerdict, Bounds, Purpose
 from paceline.core.manifest import Object
 from paceline.core.record import finite
 from paceline.core.text import count
 from paceline.engines.pod_template import CLIENT, SERVER, arm_container
 from paceline.evidence import fingerprint
-from paceline.gate import ClassResult, explain
+from paceline.gate import ClassResult, Finding, explain
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.means import energy_ratio, means_of
 from paceline.plan.run.origin import own
@@ -27,6 +27,14 @@ from paceline.plan.step import Event
 
 MEAN_AT_A_RATE = "mean@rate"
 """Name of the mean at a rate, in a run with closed loops too. No workload can have it, because a rate is a number."""
+
+_SLOW_ELSEWHERE = (
+    Finding.SLOWER_THAN_BASELINE,
+    Finding.WORKLOAD_REGRESSED,
+    Finding.BELOW_MINIMUM_IMPROVEMENT,
+    Finding.SLOWER_THAN_INCUMBENT,
+)
+"""Reasons against an arm that say nothing against it on the dataset where it is the fastest."""
 
 
 def results(evidence: Evidence, spec: Object) -> dict[str, Any]:
@@ -88,14 +96,16 @@ def _gate_results(evidence: Evidence) -> dict[str, Any]:
     return {
         "results": tuple(result for name in verdicts for result in _arm_results(evidence, name)),
         "arm_verdicts": tuple(_arm_verdict(evidence, name, arm) for name, arm in verdicts.items()),
-        "classes": tuple(map(_class, evidence.classes)),
+        "classes": tuple(_class(found, verdicts.get(found.arm)) for found in evidence.classes),
     }
 
 
-def _class(found: ClassResult) -> run_status.ClassSpot:
+def _class(found: ClassResult, verdict: ArmVerdict | None) -> run_status.ClassSpot:
+    """An arm that was rejected for more than its speed elsewhere, such as other answers, is best nowhere."""
+    unfit = verdict is not None and verdict.outcome is ArmOutcome.REJECTED and verdict.reason not in _SLOW_ELSEWHERE
     return run_status.ClassSpot(
         dataset=found.dataset,
-        best=found.best or "",
+        best="" if unfit else found.best or "",
         arm=found.arm,
         rival=found.rival,
         ratio=found.bounds.ratio,

@@ -61,6 +61,9 @@ def statement(spec: Object, rounds: Sequence[Round]) -> Manifest:
         raise StatementError(f"round {wrong.round}: its fingerprint is {told}, but the spec's is {measured}")
     if len(fitting(run, rounds)) < len(rounds):
         raise StatementError("rounds: one has an arm or a workload that spec has not")
+    arms, loads = len(run.arms), len(run.workloads)
+    if long := next((one for one in rounds if len(one.replicates) > arms or len(one.points) > arms * loads), None):
+        raise StatementError(f"round {long.round}: it has more servers or points than spec has arms and workloads")
     results = sum(not one.error for one in rounds)
     if run.measured and run.measured.rounds != results:
         raise StatementError(f"spec.measured.rounds: it is {run.measured.rounds}, but {results} rounds have a result")
@@ -96,13 +99,13 @@ def _verdict(evidence: Evidence, spec: Object) -> Manifest:
 
 
 def _lean(spec: Object) -> Manifest:
-    """The spec without empty fields, as in its question, so that fields of a later release change no text. Empty
-    arguments of an arm's engine stay: they replace the shared ones."""
-    lean = without_empty(spec)
+    """The spec without empty fields, as in its question, so that fields of a later release change no text. What
+    stays: an empty gate, as one is asked for, and empty arguments of an arm's engine: they replace the shared ones."""
+    lean = {"gate": {}, **without_empty(spec)}
     for arm, full in zip(lean["arms"], spec["arms"], strict=True):
         if (full.get("engine") or {}).get("args") == []:
             arm["engine"] = {**arm.get("engine", {}), "args": []}
-    return lean  # type: ignore[no-any-return]
+    return lean
 
 
 def _subjects(spec: Object) -> Iterator[Manifest]:
