@@ -43,7 +43,6 @@ def test_a_model_has_an_address(named: str, found: Any, where: str) -> None:
         ("/model", mounted("/model", claim="c")),
         ("/models-of-mine/x", mounted("/models", claim="c")),
         ("/models/x", mounted("/models")),
-        ("s3://bucket/x", ()),
         ("./x", ()),
         ("/models/x", mounted("/models", claim="c", subPathExpr="$(POD)")),
     ],
