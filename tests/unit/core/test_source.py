@@ -30,7 +30,8 @@ def test_an_address_has_a_scheme_a_name_and_a_path(text: str, scheme: Scheme, na
 @pytest.mark.parametrize(
     "text",
     ["", "Qwen/Qwen3-8B", "hf://a", "hf://a/b/c", "hf://a/..", "hf://../b", "hf://datasets/a/b/../c", "pvc://claim",
-     "pvc://claim/../path", "pvc://claim/a//b", "configMap://name", "builtin://", "s3://bucket", "gs://bucket/../x", "s3://Bucket/x", "hf://a/b\n",
+     "pvc://claim/../path", "pvc://claim/a//b", "configMap://name", "builtin://", "s3://bucket", "gs://bucket/../x",
+     "s3://Bucket/x", "hf://a/b\n",
      "oci://registry/models/qwen:v1", f"oci://{IMAGE}0", f"oci://{IMAGE}/..", f"oci://{IMAGE.upper()}"],
 )  # fmt: skip
 def test_other_texts_are_refused(text: str) -> None:

@@ -59,7 +59,10 @@ class Prefetch:
     def result(self, bucket: Bucket, source: str = S3, *, env: Any = (), **named: Any) -> FetchResult:
         """`named`: revision or commit of the model, and fields of the request."""
         for name, value in {**bucket.environment, **dict(env)}.items():
-            self.environment.setenv(name, value)
+            if value:
+                self.environment.setenv(name, value)
+            else:
+                self.environment.delenv(name, raising=False)
         pin = {key: named.pop(key) for key in ("revision", "commit") if key in named}
         models = (Artifact(source=Source.parse(source), **pin),)
         with ExitStack() as locks:

@@ -30,6 +30,7 @@ def mounted(path: str, *, claim: str = "", below: str = "", **more: str) -> Any:
         ("/model", mounted("/model", claim="c", below="weights/qwen"), "pvc://c/weights/qwen"),
         ("/models/8b", mounted("/models", claim="c", below="qwen"), "pvc://c/qwen/8b"),
         ("pvc://c/x", (), "pvc://c/x"),
+        ("s3://bucket/x", (), "s3://bucket/x"),
         ("oci://r/x@sha256:0", (), "oci://r/x@sha256:0"),
     ],
 )

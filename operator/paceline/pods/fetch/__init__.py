@@ -11,9 +11,9 @@ environment, and the result, which is the termination message. On the volume:
     fetch/locks/*.lock      which pod is fetching a repository
 
 A model that is on the volume already (pvc://) is listed, not downloaded. Its commit is a digest of its files' names,
-their sizes and config.json. `bucket` has those of s3:// and gs://. `reading` derives preflight's facts from a model's files. One file of a dataset is
-downloaded and read in the same way as by a round: unusable prompts are refused before weights are downloaded and before
-an accelerator is taken.
+their sizes and config.json; `bucket` has the commits of s3:// and gs://. `reading` derives preflight's facts from a
+model's files. One file of a dataset is downloaded and read in the same way as by a round: unusable prompts are refused
+before weights are downloaded and before an accelerator is taken.
 
 Exit codes: 0 done; 1 another try may help; 2 a person must act. The message of 1 and 2 is one sentence. 143: ended by
 SIGTERM. Complete files are kept from try to try. The client starts a file from its beginning if its process ended

@@ -26,7 +26,7 @@ from obstore.store import GCSStore, S3Store
 
 from paceline.core import Scheme, Source
 from paceline.fetching import Artifact, FetchRequest
-from paceline.pods.fetch.hub import MOST_FILES, FileListing, Pinned, listed, not_written, of_each, short
+from paceline.pods.fetch.hub import MOST_FILES, FileListing, Pinned, listed, not_written, of_each
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.opened import small_file
 
@@ -39,10 +39,14 @@ _CREDENTIALS = {
     Scheme.S3: "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     Scheme.GCS: "GOOGLE_SERVICE_ACCOUNT_KEY, or bind the namespace's ServiceAccount default",
 }
-_ADDRESSES = {Scheme.S3: ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"), Scheme.GCS: ("GOOGLE_BASE_URL",)}
+_ADDRESSES = {Scheme.S3: ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"), Scheme.GCS: ("GOOGLE_BASE_URL",)}
 _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+(/|$)")
 _STATUS = re.compile(r"status code: (\d{3})")
 """In the text of an error (object_store 0.14.2), which has no field for it."""
+_ODD_KEY = re.compile(r'parsing Path "([^"]*)"')
+_REFUSED = (PermissionDeniedError, UnauthenticatedError)
+_BAD_TOKEN = ("ExpiredToken", "InvalidToken")
+"""Codes that S3 answers with 400."""
 _OF_THE_MACHINE = ("/computeMetadata/", "/latest/api/token", "/latest/meta-data/")
 """Paths of the clouds' metadata servers: the client asks them if the environment has no credentials."""
 _RETRIES = 5
@@ -173,19 +177,23 @@ def _explanation(error: Exception, source: Source) -> FetchError:
     status = found[1] if (found := _STATUS.search(text)) else ""
     if any(part in text for part in _OF_THE_MACHINE):
         sentence, final = f"no credentials for the bucket; give them {variables}", False
-    elif status in ("401", "403") or isinstance(error, PermissionDeniedError | UnauthenticatedError):
+    elif "credential error" in text:
+        sentence, final = f"the credentials cannot be read; correct them {variables}", True
+    elif status in ("401", "403") or isinstance(error, _REFUSED) or any(code in text for code in _BAD_TOKEN):
         sentence, final = f"the bucket refused access; give credentials that may list and read it {variables}", True
     elif "NoSuchBucket" in text:
         sentence, final = "no such bucket; correct the source", True
-    elif status in ("301", "307", "400") and source.scheme is Scheme.S3:
-        sentence, final = "the bucket is elsewhere; set its AWS_REGION in spec.cache.env", True
+    elif status in ("301", "307") or "AuthorizationHeaderMalformed" in text:
+        sentence, final = "the bucket is in another region; set its AWS_REGION in spec.cache.env", True
     elif isinstance(error, FileNotFoundError):
         sentence, final = "an object that the bucket lists is not there", False
-    elif "contained" in text and "segment" in text:
-        sentence, final = f"lists a key that is not a file's path ({short(error)}); name another prefix", True
-    elif not status and "HTTP error" in text:
-        names = ", ".join(_ADDRESSES[source.scheme])
-        sentence, final = f"the bucket cannot be reached; check {names} and the proxies in spec.cache.env", False
+    elif odd := _ODD_KEY.search(text):
+        sentence, final = f"lists {odd[1]!r:.80}, which is not a file's path; name another prefix", True
+    elif status:
+        sentence, final = f"the bucket answered {status}", False
+    elif "HTTP error" in text:
+        name = _ADDRESSES[source.scheme][0]
+        sentence, final = f"the bucket cannot be reached; check {name} and the proxies in spec.cache.env", False
     else:
         return not_written(error, source)
     return FetchError(sentence, final=final, source=source)
