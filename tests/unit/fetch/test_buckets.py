@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -15,9 +16,10 @@ from tests.support import buckets
 from tests.support.buckets import Bucket
 from tests.support.messages import Says
 
-from paceline.core import Source
+from paceline.core import Model, Source
 from paceline.core.names import snapshot_path
 from paceline.fetching import Artifact, FetchedModel, FetchRequest, FetchResult
+from paceline.measure.models import downloaded
 from paceline.pods.fetch import __main__ as program
 from paceline.pods.fetch.request import FetchError
 
@@ -248,6 +250,22 @@ async def test_no_message_has_a_secret(pod: Pod, s3: Bucket) -> None:
     ended = await pod.fetch(models=[{"source": S3}], environment=environment)
     assert ended.code
     assert "a-secret" not in ended.log + ended.message
+
+
+def test_at_a_desk_a_name_is_pinned_by_its_first_download(tmp_path: Path, s3: Bucket) -> None:
+    lock = os.open(tmp_path / "lock", os.O_CREAT)
+    environ = {**os.environ, **s3.environment}
+
+    def commit(revision: str) -> str:
+        model = Model(source=S3, revision=revision)
+        found = downloaded([model], [], tmp_path / "models", environ, lock, trust_remote_code=False)
+        return found.commits[S3, revision]
+
+    first = commit("monday")
+    s3.put("team/eagle3/config.json", FILES["config.json"] + b" ")
+    assert commit("monday") == first
+    assert commit("tuesday") != first
+    os.close(lock)
 
 
 def until_some_is_written(blobs: Path) -> None:
