@@ -82,8 +82,8 @@ def download_first(listing: FileListing, cache: Path) -> None:
 
 
 def download(listing: FileListing, cache: Path) -> FileListing:
-    """Download all objects, or those that the volume lacks of a commit it has. Returns the listing with the commit;
-    refuses objects that are not those of the pinned one, and keeps nothing of them."""
+    """Download all objects, or those that the volume lacks of a commit. Returns the listing with the commit; refuses
+    objects that are not those of the pinned one, and keeps nothing of them."""
     pinned, source = listing.pinned, listing.pinned.artifact.source
     repository, store = cache / source.cache_folder, _store(source)
     blobs, snapshots = repository / "blobs", repository / "snapshots"
@@ -115,8 +115,10 @@ def download(listing: FileListing, cache: Path) -> FileListing:
                 link.parent.mkdir(parents=True, exist_ok=True)
                 part.replace(blobs / digest)
                 _create_symlink(str(blobs / digest), str(link), new_blob=True)
+        fresh = blobs / f"{uuid.uuid4().hex}.incomplete"  # a random name: nobody can have placed a link there
+        fresh.write_bytes(text)
         _text_path(cache, done.pinned).parent.mkdir(exist_ok=True)
-        _text_path(cache, done.pinned).write_bytes(text)
+        fresh.replace(_text_path(cache, done.pinned))
     finally:
         for left in blobs.glob("*.incomplete"):
             left.unlink(missing_ok=True)
