@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 # The client reads these at import. A log does not need progress bars.
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -34,7 +34,7 @@ from paceline.pods.fetch.request import FetchError, read_request
 
 _MESSAGE_PATH = "/dev/termination-log"
 
-_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", *bucket.SECRETS)
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", *bucket.BUCKET_SECRETS)
 """Variables with a secret: a hub, a bucket or a proxy may return it in its answer."""
 UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 """Errors of the volume that only a person can fix; others (a stale handle, I/O) may disappear with the next try."""
@@ -99,7 +99,10 @@ def _download_all(request: FetchRequest, pins: Sequence[hub.Pinned]) -> dict[Art
     """By artifact. A bucket's listing has its commit only now."""
     path = Path(request.path)
     volume.remove_partial_downloads(path, pins)
-    listings = [_client(pinned).list_files(pinned, request) for pinned in pins]
+    listings = [
+        bucket.list_objects(pinned, request) if pinned.artifact.source.in_bucket else hub.list_files(pinned, request)
+        for pinned in pins
+    ]
     volume.check_free_space(path, listings)
     with hub.limited_file_size(listings):
         return {listing.pinned.artifact: listing for listing in _download_listed(path, listings)}
@@ -109,7 +112,10 @@ def _download_listed(path: Path, listings: Sequence[hub.FileListing]) -> list[hu
     """Small files first, so that an unusable repository or dataset is detected before weights are downloaded."""
     cache, done = volume.cache(path), []
     for listing in listings:
-        _client(listing.pinned).download_first(listing, cache)
+        if listing.pinned.artifact.source.in_bucket:
+            bucket.ask_for_one(listing)
+        else:
+            hub.download_first(listing, cache)
         if listing.pinned.artifact.is_dataset:
             verify.verify_snapshot(listing, volume.repository_folder(path, listing.pinned))
             _check_prompts(listing, path)
@@ -117,22 +123,11 @@ def _download_listed(path: Path, listings: Sequence[hub.FileListing]) -> list[hu
     with volume.log_progress(path, listings):
         for listing in listings:
             if not listing.pinned.artifact.is_dataset:
-                here = _client(listing.pinned).download(listing, cache)
+                download = bucket.download_objects if listing.pinned.artifact.source.in_bucket else hub.download
+                here = download(listing, cache)
                 verify.verify_snapshot(here, volume.repository_folder(path, here.pinned))
                 done.append(here)
     return done
-
-
-class _Client(Protocol):
-    """What the modules `hub` and `bucket` do alike."""
-
-    def list_files(self, pinned: hub.Pinned, request: FetchRequest, /) -> hub.FileListing: ...
-    def download_first(self, listing: hub.FileListing, cache: Path, /) -> None: ...
-    def download(self, listing: hub.FileListing, cache: Path, /) -> hub.FileListing: ...
-
-
-def _client(pinned: hub.Pinned) -> _Client:
-    return bucket if pinned.artifact.source.in_bucket else hub
 
 
 def _with_current_facts(result: FetchResult) -> FetchResult:

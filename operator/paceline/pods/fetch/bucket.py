@@ -26,13 +26,13 @@ from obstore.store import GCSStore, S3Store
 
 from paceline.core import Scheme, Source
 from paceline.fetching import Artifact, FetchRequest
-from paceline.pods.fetch.hub import MOST_FILES, FileListing, Pinned, listed, not_written, of_each
+from paceline.pods.fetch.hub import MOST_FILES, FileListing, Pinned, listing_of, not_written, of_each
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.opened import small_file
 
 Objects: TypeAlias = Mapping[str, tuple[int, str]]
 """Key below the prefix → bytes and SHA-256."""
-SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_TOKEN", "GOOGLE_SERVICE_ACCOUNT_KEY",
+BUCKET_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_TOKEN", "GOOGLE_SERVICE_ACCOUNT_KEY",
            "GOOGLE_BEARER_TOKEN")  # fmt: skip
 """The client's variables that are secrets (obstore 0.12.1, S3Config and GCSConfig)."""
 _CREDENTIALS = {
@@ -55,13 +55,13 @@ _LARGEST_TEXT = 1 << 25
 """Maximum bytes of `objects/COMMIT`: MOST_FILES lines of 600."""
 
 
-def list_files(pinned: Pinned, request: FetchRequest) -> FileListing:
+def list_objects(pinned: Pinned, request: FetchRequest) -> FileListing:
     """The objects to download; those of a commit that the volume has, as they were pinned."""
     text = small_file(_text_path(Path(request.path) / "hub", pinned), _LARGEST_TEXT) if pinned.commit else None
     if text is not None and _commit_of(text) == pinned.commit:
         objects: Objects = {key: (size, digest) for key, size, digest in json.loads(text)}
         sizes = {key: size for key, (size, _) in objects.items()}
-        return listed(pinned, request, sizes, {key: digest for key, (_, digest) in objects.items()})
+        return listing_of(pinned, request, sizes, {key: digest for key, (_, digest) in objects.items()})
     source = pinned.artifact.source
     with _explained(pinned.artifact):
         found = chain.from_iterable(obstore.list(_store(source), prefix=source.path))
@@ -70,10 +70,10 @@ def list_files(pinned: Pinned, request: FetchRequest) -> FileListing:
     sizes = {key.removeprefix(below): size for key, size in sizes.items() if key.startswith(below)}
     if not sizes:
         raise FetchError("no objects below this prefix; correct the source", final=True, source=source)
-    return listed(pinned, request, sizes, {})
+    return listing_of(pinned, request, sizes, {})
 
 
-def download_first(listing: FileListing, cache: Path) -> None:
+def ask_for_one(listing: FileListing) -> None:
     """Ask for one small object, to detect that objects may be listed and not read."""
     source = listing.pinned.artifact.source
     if not listing.digests:
@@ -81,7 +81,7 @@ def download_first(listing: FileListing, cache: Path) -> None:
             obstore.get(_store(source), f"{source.path}/config.json")
 
 
-def download(listing: FileListing, cache: Path) -> FileListing:
+def download_objects(listing: FileListing, cache: Path) -> FileListing:
     """Download all objects, or those that the volume lacks of a commit. Returns the listing with the commit; refuses
     objects that are not those of the pinned one, and keeps nothing of them."""
     pinned, source = listing.pinned, listing.pinned.artifact.source
@@ -195,7 +195,7 @@ def _explanation(error: Exception, source: Source) -> FetchError:
         sentence, final = f"the bucket answered {status}", False
     elif "HTTP error" in text:
         name = _ADDRESSES[source.scheme][0]
-        sentence, final = f"the bucket cannot be reached; check {name} and the proxies in spec.cache.env", False
+        sentence, final = f"the bucket cannot be reached; check {name}, the proxies and the CA in spec.cache.env", False
     else:
         return not_written(error, source)
     return FetchError(sentence, final=final, source=source)

@@ -34,7 +34,7 @@ from paceline.fetching import WHOLE_COMMIT, Artifact, FetchRequest
 from paceline.pods.fetch.request import FetchError, covers
 from paceline.pods.prompt_file import LARGEST_FILE
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 PAGES: ContextVar[Iterator[int] | None] = ContextVar("pages", default=None)
 """One item for each page that a list may still have; None while no list is read."""
 DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -118,10 +118,12 @@ def list_files(pinned: Pinned, request: FetchRequest) -> FileListing:
         tree = HfApi().list_repo_tree(artifact.source.name, recursive=True, revision=pinned.commit)
         entries = {entry.path: entry for entry in islice(tree, MOST_FILES + 1) if isinstance(entry, RepoFile)}
     sizes = {path: entry.size for path, entry in entries.items()}
-    return listed(pinned, request, sizes, _digests(entries.values()))
+    return listing_of(pinned, request, sizes, _digests(entries.values()))
 
 
-def listed(pinned: Pinned, request: FetchRequest, sizes: Mapping[str, int], digests: Mapping[str, str]) -> FileListing:
+def listing_of(
+    pinned: Pinned, request: FetchRequest, sizes: Mapping[str, int], digests: Mapping[str, str]
+) -> FileListing:
     """The files of a model to download, from the sizes of all that a repository or a bucket lists. Refuses one without
     weights that can be loaded safely."""
     source = pinned.artifact.source
@@ -194,7 +196,7 @@ def download(listing: FileListing, cache: Path) -> FileListing:
     return listing
 
 
-def of_each(names: Iterable[str], download: Callable[[str], Result]) -> list[Result]:
+def of_each(names: Iterable[str], download: Callable[[str], _Result]) -> list[_Result]:
     """The downloads' results, in order. The first failure cancels those that wait."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         downloads = [pool.submit(download, name) for name in names]
@@ -287,7 +289,7 @@ def _explanation(error: BaseException, artifact: Artifact) -> FetchError:
             return FetchError(f"{ENDPOINT} answered {response.status_code}", final=False, source=source)
         case httpx2.HTTPError() | LocalEntryNotFoundError() | ConnectionError():
             advice = "check HF_ENDPOINT and the proxies in spec.cache.env"
-            unreached = f"{ENDPOINT} cannot be reached ({short(error)}); {advice}"
+            unreached = f"{ENDPOINT} cannot be reached ({_short(error)}); {advice}"
             return FetchError(unreached, final=False, source=source)
     return not_written(error, source)
 
@@ -301,11 +303,11 @@ def not_written(error: BaseException, source: Source) -> FetchError:
             origin = "the bucket" if source.in_bucket else ENDPOINT
             return FetchError(f"{origin} sends more than it lists", final=False, source=source)
         case OSError(errno=errno.EACCES | errno.EROFS):
-            unwritable = f"cannot write to the cache volume ({short(error)})"
+            unwritable = f"cannot write to the cache volume ({_short(error)})"
             return FetchError(f"{unwritable}; {grant_access()}", final=True, source=source)
-    return FetchError(short(error), final=False, source=source)
+    return FetchError(_short(error), final=False, source=source)
 
 
-def short(error: BaseException) -> str:
+def _short(error: BaseException) -> str:
     """The error's first line, at most 200 characters."""
     return printable((str(error).strip() or type(error).__name__).splitlines()[0])[:200]
