@@ -10,7 +10,8 @@ RUN python3 -m venv /opt/pip && python3 -m venv --without-pip /opt/venv
 COPY requirements.lock /src/
 RUN case "$TARGETARCH" in amd64) machine=x86_64 ;; arm64) machine=aarch64 ;; *) exit 1 ;; esac \
  && wheels="--only-binary=:all: --implementation=cp --python-version=3.11 --platform=manylinux2014_$machine \
-      --platform=manylinux_2_17_$machine --platform=manylinux_2_28_$machine --platform=manylinux_2_34_$machine" \
+      --platform=manylinux_2_17_$machine --platform=manylinux_2_24_$machine --platform=manylinux_2_28_$machine \
+      --platform=manylinux_2_34_$machine" \
  && /opt/pip/bin/pip install --no-cache-dir --require-hashes $wheels --target /opt/venv/lib/python3.11/site-packages \
       -r /src/requirements.lock \
  && rm -rf /opt/venv/lib/python3.11/site-packages/bin \

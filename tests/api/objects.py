@@ -20,7 +20,18 @@ BASES = {name: example(name) for name in EXAMPLES} | {RUN: example_run(), PROFIL
 
 FRACTIONS = ["0%", "3%", "5%", "0.2%", "95%", "50%", "100%", "99.9999%", "0.05", "1.23456%", "1000%", "%"]
 DURATIONS = ["30m", "1h30m", "10s", "0s", "1d", "PT5M", "500ms", "1.5s", "30m1h", "1h0m0s0ms1h", "0h0m1s", "100000s"]
-SOURCES = ["hf://a/b", "pvc://models/x", "pvc://company-models/x/y", "pvc://other/x", "a/b", "hf://a", "pvc://models"]
+SOURCES = [
+    "hf://a/b",
+    "s3://models/x",
+    "gs://heads_1/x/y",
+    "s3://models",
+    "pvc://models/x",
+    "pvc://company-models/x/y",
+    "pvc://other/x",
+    "a/b",
+    "hf://a",
+    "pvc://models",
+]
 QUANTITIES = ["400Gi", "1", "1.5Ti", "400GB", "0"]
 WORDS = ["a", "b1", "wide", "narrow", "baseline", "x-y", "A", "", "é", "a b", "x" * 31, "é" * 64, "-", "0", "a.b"]
 LIKELY: Mapping[str, list[str]] = {

@@ -80,6 +80,7 @@ def test_the_baseline_stands_first() -> None:
         ({"workloads": [{**PROMPTS, "commit": "0" * 40}]}, "spec.workloads[0].commit"),
         ({"engine": {**example_run()["spec"]["engine"], "args": ["--no-such=1"]}}, "--no-such"),
         ({"engine": {**example_run()["spec"]["engine"], "args": ["--tp=8"]}}, "--tp"),
+        ({"target": {"source": "s3://models/qwen", "servedName": "qwen"}}, "spec.target.commit"),
     ],
 )
 def test_a_run_by_hand_that_cannot_be_carried_out(edit: Mapping[str, Any], named: str, says: Says) -> None:

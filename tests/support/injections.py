@@ -13,6 +13,7 @@ CLIMBS = (
     "oci://a/b", "oci://a/b:v1", f"oci://a/../b@sha256:{'0' * 64}", f"oci://a/b@sha256:{'0' * 64}/..",
     f"oci://a/b@sha256:{'0' * 63}", f"oci://a/b@sha256:{'0' * 64}\n", f"oci://user@a/b@sha256:{'0' * 64}",
     f"oci://a/-b@sha256:{'0' * 64}", "pvc://../x/y", "pvc://models/.hidden",
+    "s3://models/../../etc", "gs://models//etc", "s3://../x", "gs://-x/y", "s3://models", "s3://user:key@models/x",
     "pvc://models/a/.", "pvc://models/a\\..\\b", "pvc://models/a\n",
 )  # fmt: skip
 OPTIONS = ("-x", "--upload-pack=x", "-", "--", "--trust-remote-code")

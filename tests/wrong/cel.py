@@ -79,6 +79,8 @@ CEL: tuple[Told, ...] = (
     ("a branch of an image",
      (("spec.target.source", f"oci://registry.example.com/models/qwen@sha256:{'0' * 64}"),
       ("spec.target.revision", "v2")), "spec.target.revision"),
+    one("a bucket without a prefix", "spec.target.source", "s3://models", "spec.target.source"),
+    one("a prefix that climbs", "spec.draft.source", "gs://models/../up", "spec.draft.source"),
     one("a path that climbs", "spec.target.source", "pvc://claim/../up", "spec.target.source"),
     one("a model on another claim", "spec.target.source", "pvc://other/model", "spec"),
     one("a head on another claim", "spec.draft.source", "pvc://other/head", "spec"),

@@ -99,7 +99,7 @@ class CacheSpec(SchemaModel):
     host_path: HostPath | None = None
     """An existing directory, writable by uid 65532 and shared by all nodes that serve."""
     env: Env = ()
-    """Environment of the prefetch only: HF_ENDPOINT, proxies, a CA."""
+    """Environment of the prefetch only: HF_ENDPOINT, credentials of buckets, proxies, a CA."""
     token_secret_ref: TokenKey | None = None
     """Hub token for gated repositories; the operator never reads it."""
     security_context: CacheSecurity | None = None

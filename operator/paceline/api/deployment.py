@@ -45,16 +45,17 @@ class TargetSpec(SchemaModel):
         ON_CLAIM,
         Rule(
             cel="has(self.servedName) || self.source.startsWith('hf://')",
-            message="servedName must be set for pvc:// and oci://, which have no OWNER/NAME",
+            message="servedName must be set for s3://, gs://, pvc:// and oci://, which have no OWNER/NAME",
             field=".servedName",
         ),
     )
 
     source: SourceText
-    """Location: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST (mounted as a Kubernetes
-    image volume)."""
+    """Location: hf://OWNER/NAME, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, pvc://CLAIM/PATH or
+    oci://REGISTRY/REPOSITORY@sha256:DIGEST (mounted as a Kubernetes image volume)."""
     revision: Revision = "main"
-    """Branch, tag or commit; resolved to a commit once, then pinned in status."""
+    """Branch, tag or commit; resolved to a commit once, then pinned in status. For s3:// and gs:// any name: the first
+    fetch pins what the bucket has, and another name pins anew."""
     served_name: ServedName | None = None
     """The model's name in requests; OWNER/NAME of hf://OWNER/NAME if absent."""
 

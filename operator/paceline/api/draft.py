@@ -77,7 +77,7 @@ OF_DEPTHS = (
 
 
 ON_CLAIM = Rule(
-    cel="!has(self.source) || self.source.startsWith('hf://') || !has(self.revision) || self.revision == 'main'",
+    cel="!has(self.source) || self.source.matches('^(hf|s3|gs)://') || !has(self.revision) || self.revision == 'main'",
     message="revision must be left out for pvc://, whose files are served as they are, and oci://, which has a digest",
     field=".revision",
 )
@@ -129,9 +129,10 @@ class DraftSpec(SchemaModel):
     name: AlgorithmName | None = None
     """Name of a Custom algorithm in the engine, for example UNO or suffix."""
     source: SourceText | None = None
-    """Location of the head: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST."""
+    """Location of the head: hf://OWNER/NAME, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, pvc://CLAIM/PATH or
+    oci://REGISTRY/REPOSITORY@sha256:DIGEST."""
     revision: Revision = "main"
-    """Branch, tag or commit of the head; main if absent."""
+    """Branch, tag or commit of the head; main if absent. For s3:// and gs:// any name, as for the target."""
 
 
 class ShapeSpec(SchemaModel):

@@ -17,7 +17,7 @@ from paceline.cli import measure_options, options
 from paceline.cli.manifests import RefusedError, everything, is_deployment_or_run
 from paceline.cli.measure_options import CannotError, Equipment
 from paceline.cli.measured import end, tell, watch
-from paceline.core import Dataset, Scheme, by_server
+from paceline.core import BUCKETS, Dataset, Scheme, by_server
 from paceline.core.manifest import Manifest
 from paceline.core.names import FILES, MODELS
 from paceline.core.text import printable
@@ -64,6 +64,8 @@ Exit: 0 Promote, a measured sweep, or a BenchmarkRun with `search` that has foun
 
 _OF_THE_CLUSTER = {Scheme.CLAIM: "on a claim of the cluster", Scheme.IMAGE: "in an image"}
 """Sources of models that cannot be downloaded from here."""
+_NOT_EMULATED = {**_OF_THE_CLUSTER, **dict.fromkeys(BUCKETS, "in a bucket, which the emulator's hub has not")}
+"""Those that cannot be made up, either."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -90,7 +92,8 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "--models",
         type=Path,
         metavar="DIR",
-        help="local models: a hub client's cache, or folders OWNER/NAME; for pvc://CLAIM/PATH the folder PATH. "
+        help="local models: a hub client's cache, or folders OWNER/NAME and BUCKET/PREFIX; for pvc://CLAIM/PATH the "
+        "folder PATH. "
         "Without it they are downloaded [~/.cache/paceline/models]",
     )
     parser.add_argument(
@@ -268,7 +271,7 @@ def _downloaded(
     args: argparse.Namespace, question: PoolQuestion, datasets: list[Dataset], folder: Path, lock: int
 ) -> LocalModels:
     for model in question.models:
-        if where := _OF_THE_CLUSTER.get(model.address.scheme):
+        if where := (_NOT_EMULATED if args.emulated else _OF_THE_CLUSTER).get(model.address.scheme):
             raise MissingError(f"{model.source}: it is {where}; name a local copy with --models DIR")
     options: dict[str, Any] = {"trust_remote_code": question.server.engine.trust_remote_code}
     if args.emulated:

@@ -1,8 +1,8 @@
 """Offline preflight: `paceline validate --models DIR` checks manifests against models on this machine.
 
 DIR is a hub client's cache (`models--OWNER--NAME/snapshots/COMMIT`, as in ~/.cache/huggingface/hub), or has the folders
-OWNER/NAME, and for pvc://CLAIM/PATH the folder PATH. It reads config.json and the headers of the safetensors files, no
-weights.
+OWNER/NAME and BUCKET/PREFIX, and for pvc://CLAIM/PATH the folder PATH. It reads config.json and the headers of the
+safetensors files, no weights.
 """
 
 from collections.abc import Iterator, Mapping

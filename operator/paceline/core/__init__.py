@@ -8,7 +8,7 @@ from paceline.core.model_facts import ModelFacts
 from paceline.core.outputs import Answers, Parity
 from paceline.core.server import TOPOLOGY_LABEL, Accelerator, Cache, Engine, SecretKey, Server
 from paceline.core.slo import Slo
-from paceline.core.source import HUB, Scheme, Source
+from paceline.core.source import BUCKETS, HUB, Scheme, Source
 from paceline.core.spec import (
     MAIN,
     CapacityPolicy,
@@ -38,6 +38,7 @@ from paceline.core.workload import WAVES, Arrivals, Dataset, Workload
 __all__ = [
     "ALGORITHMS",
     "BASELINE",
+    "BUCKETS",
     "CUSTOM",
     "HUB",
     "INCUMBENT",

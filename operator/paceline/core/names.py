@@ -71,7 +71,7 @@ def snapshot_path(source: str, commit: str) -> str:
             return f"{MODELS}/{address.path}"
         case Scheme.IMAGE:
             return "/".join(filter(None, (image_path(address.name), address.path)))
-        case Scheme.HUB:
+        case Scheme.HUB | Scheme.S3 | Scheme.GCS:
             return snapshot
         case Scheme.HUB_DATASET:
             return f"{snapshot}/{address.path}"

@@ -12,17 +12,23 @@ class Scheme(StrEnum):
 
     HUB = "hf://"
     HUB_DATASET = "hf://datasets/"
+    S3 = "s3://"
+    GCS = "gs://"
     CLAIM = "pvc://"
     IMAGE = "oci://"
     CONFIG_MAP = "configMap://"
     BUILTIN = "builtin://"
 
 
+BUCKETS = frozenset({Scheme.S3, Scheme.GCS})
+"""Object stores: a model is the objects below a prefix of a bucket."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """`name` is the repository (OWNER/NAME), the claim, the ConfigMap, the image with its digest or the built-in set;
-    `path` is a model's directory, a dataset's file or a key in it; "" for an entire repository or image, and for a
-    built-in set."""
+    """`name` is the repository (OWNER/NAME), the bucket, the claim, the ConfigMap, the image with its digest or the
+    built-in set; `path` is a model's directory or prefix, a dataset's file or a key in it; "" for an entire repository
+    or image, and for a built-in set."""
 
     scheme: Scheme
     name: str
@@ -37,8 +43,15 @@ class Source:
         return self.name.partition("@sha256:")[2] if self.scheme is Scheme.IMAGE else ""
 
     @property
+    def in_bucket(self) -> bool:
+        return self.scheme in BUCKETS
+
+    @property
     def cache_folder(self) -> str:
-        """Name of the repository's folder in the hub client's cache."""
+        """Name of the repository's folder in the hub client's cache. A bucket's has a "+", which is in no name of the
+        hub, of a bucket and of a path: s3://models/heads/a is models--s3+models+heads+a."""
+        if self.in_bucket:
+            return f"models--{str(self).replace('://', '+').replace('/', '+')}"
         kind = "datasets" if self.scheme is Scheme.HUB_DATASET else "models"
         return f"{kind}--{self.name.replace('/', '--')}"
 
@@ -51,11 +64,14 @@ class Source:
 _REPOSITORY = r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*)"
 _PATH = r"(?P<path>[A-Za-z0-9_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*)"
 _OBJECT = r"(?P<name>[a-z0-9][a-z0-9.-]*)"
+BUCKET = r"[a-z0-9][a-z0-9._-]*"
+"""S3 allows lower-case letters, digits, "." and "-", Cloud Storage also "_"; in RE2 and in Python."""
 IMAGE = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?(?:/[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)+@sha256:[0-9a-f]{64}"
 """An image as registry, repository and digest, in RE2 and in Python."""
 _PATTERNS: Mapping[Scheme, str] = {
     Scheme.HUB_DATASET: rf"{_REPOSITORY}/{_PATH}",
     Scheme.HUB: _REPOSITORY,
+    **dict.fromkeys((Scheme.S3, Scheme.GCS), rf"(?P<name>{BUCKET})/{_PATH}"),
     Scheme.CLAIM: rf"{_OBJECT}/{_PATH}",
     Scheme.IMAGE: rf"(?P<name>{IMAGE})(?:/{_PATH})?",
     Scheme.CONFIG_MAP: rf"{_OBJECT}/(?P<path>[-\w][-.\w]*)",
@@ -77,6 +93,8 @@ HUB = Scheme.HUB_DATASET.value
 FORMS: Mapping[Scheme, str] = {
     Scheme.HUB: "hf://OWNER/NAME",
     Scheme.HUB_DATASET: "hf://datasets/OWNER/NAME/PATH",
+    Scheme.S3: "s3://BUCKET/PREFIX",
+    Scheme.GCS: "gs://BUCKET/PREFIX",
     Scheme.CLAIM: "pvc://CLAIM/PATH",
     Scheme.IMAGE: "oci://REGISTRY/REPOSITORY@sha256:DIGEST",
     Scheme.CONFIG_MAP: "configMap://NAME/KEY",

@@ -117,7 +117,7 @@ class Custom:
 class Model:
     """A repository at a revision; the prefetch resolves its `commit`.
 
-    `source` is `hf://OWNER/NAME`, `pvc://CLAIM/PATH` or `oci://REGISTRY/REPOSITORY@sha256:DIGEST`.
+    `source` is `hf://OWNER/NAME`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `pvc://CLAIM/PATH` or `oci://REGISTRY/REPOSITORY@sha256:DIGEST`.
     """
 
     source: str

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from paceline.core.algorithms import ALGORITHMS, CUSTOM
-from paceline.core.source import IMAGE
+from paceline.core.source import BUCKET, IMAGE
 from paceline.core.text import duration, duration_text, fraction, percentage
 
 VALIDATIONS = "x-kubernetes-validations"
@@ -159,14 +159,15 @@ AdapterName = Annotated[
 
 _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*"
 _PATH = r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)"
+_IN_BUCKET = rf"(s3|gs)://{BUCKET}{_PATH}+"
 _ON_CLAIM = rf"pvc://[a-z0-9][a-z0-9.-]*{_PATH}+"
 SourceText = Annotated[
     str,
     Field(max_length=300),
     Matches(
-        rf"^(hf://{_REPOSITORY}|{_ON_CLAIM}|oci://{IMAGE}{_PATH}*)$",
-        "be hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST (a tag moves: write its "
-        "digest)",
+        rf"^(hf://{_REPOSITORY}|{_IN_BUCKET}|{_ON_CLAIM}|oci://{IMAGE}{_PATH}*)$",
+        "be hf://OWNER/NAME, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, pvc://CLAIM/PATH or "
+        "oci://REGISTRY/REPOSITORY@sha256:DIGEST (a tag moves: write its digest)",
     ),
 ]
 DatasetSource = Annotated[

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.core import Scheme, Source
+from paceline.core import BUCKETS, Scheme, Source
 from paceline.core.names import MODELS
 from paceline.core.text import error_text
 
@@ -13,8 +13,9 @@ FETCH_VARIABLE = "PACELINE_FETCH"
 """The variable of the prefetch's container with `FetchRequest.to_json()`."""
 FETCHABLE: Mapping[str, tuple[frozenset[Scheme], str]] = {
     "models": (
-        frozenset({Scheme.HUB, Scheme.CLAIM}),
-        "not a source that can be fetched; write hf://OWNER/NAME or pvc://CLAIM/PATH",
+        BUCKETS | {Scheme.HUB, Scheme.CLAIM},
+        "not a source that can be fetched; write hf://OWNER/NAME, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or "
+        "pvc://CLAIM/PATH",
     ),
     "datasets": (
         frozenset({Scheme.HUB_DATASET}),
@@ -26,8 +27,8 @@ FETCHABLE: Mapping[str, tuple[frozenset[Scheme], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A model's repository, a model that is on the volume already, or one file of a dataset. `commit` is the already
-    resolved revision; "" if it was not resolved."""
+    """A model's repository or prefix of a bucket, a model that is on the volume already, or one file of a dataset.
+    `commit` is the already resolved revision; "" if it was not resolved."""
 
     source: Source
     revision: str = "main"

@@ -1,8 +1,8 @@
 """The models and prompts of a file on this machine: their folders, and their commits for the evidence.
 
 DIR of `--models` is a hub client's cache (`models--OWNER--NAME/snapshots/COMMIT`, as ~/.cache/huggingface/hub), or has
-the folders OWNER/NAME; for pvc://CLAIM/PATH it has PATH, for configMap://NAME/KEY the file NAME/KEY. Without DIR the
-prefetch program downloads missing files into a directory of ours.
+the folders OWNER/NAME and BUCKET/PREFIX; for pvc://CLAIM/PATH it has PATH, for configMap://NAME/KEY the file NAME/KEY.
+Without DIR the prefetch program downloads missing files into a directory of ours.
 """
 
 import hashlib
@@ -71,7 +71,7 @@ def folder(model: Model, directory: Path) -> Path | None:
     if source.scheme is Scheme.CLAIM:
         places = [directory / source.path]
     else:
-        places = [*_cached(source, model.commit or model.revision, directory), directory / source.name]
+        places = [*_cached(source, model.commit or model.revision, directory), directory / source.name / source.path]
     return next((place for place in places if (place / "config.json").is_file()), None)
 
 
@@ -142,8 +142,8 @@ def downloaded(
     reason."""
     directory.mkdir(parents=True, exist_ok=True)
     request = FetchRequest(
-        models=tuple(map(_artifact, models)),
-        datasets=tuple(map(_artifact, datasets)),
+        models=tuple(_artifact(model, directory / "hub") for model in models),
+        datasets=tuple(_artifact(dataset, directory / "hub") for dataset in datasets),
         path=str(directory),
         keep_revisions=KEEP,
         user="measure",
@@ -187,7 +187,11 @@ def sentence_of(message: str) -> str:
     return FetchFailure.from_message(message).sentence.strip()
 
 
-def _artifact(wanted: Model | Dataset) -> Artifact:
-    """The artifact at the file's commit, if it has a real one: zeros stand for a commit to be filled in."""
+def _artifact(wanted: Model | Dataset, cache: Path) -> Artifact:
+    """The artifact at the file's commit, if it has a real one: zeros stand for a commit to be filled in. A revision of
+    a bucket was pinned by its first download to the cache."""
     known = wanted.commit if (wanted.commit or "").strip("0") else ""
+    pinned = cache / wanted.address.cache_folder / "refs" / wanted.revision
+    if not known and wanted.address.in_bucket and pinned.is_file():
+        known = pinned.read_text()
     return Artifact(source=wanted.address, revision=wanted.revision, commit=known or "")

@@ -13,6 +13,8 @@ ADDRESSES = [
     ("pvc://models/heads/eagle3", Scheme.CLAIM, "models", "heads/eagle3"),
     (f"oci://{IMAGE}", Scheme.IMAGE, IMAGE, ""),
     (f"oci://{IMAGE}/models/qwen", Scheme.IMAGE, IMAGE, "models/qwen"),
+    ("s3://models/heads/eagle3", Scheme.S3, "models", "heads/eagle3"),
+    ("gs://team_models/eagle3", Scheme.GCS, "team_models", "eagle3"),
     ("configMap://prompts/code.jsonl", Scheme.CONFIG_MAP, "prompts", "code.jsonl"),
     ("builtin://swe", Scheme.BUILTIN, "swe", ""),
 ]
@@ -28,7 +30,8 @@ def test_an_address_has_a_scheme_a_name_and_a_path(text: str, scheme: Scheme, na
 @pytest.mark.parametrize(
     "text",
     ["", "Qwen/Qwen3-8B", "hf://a", "hf://a/b/c", "hf://a/..", "hf://../b", "hf://datasets/a/b/../c", "pvc://claim",
-     "pvc://claim/../path", "pvc://claim/a//b", "configMap://name", "builtin://", "s3://bucket/key", "hf://a/b\n",
+     "pvc://claim/../path", "pvc://claim/a//b", "configMap://name", "builtin://", "s3://bucket", "gs://bucket/../x",
+     "s3://Bucket/x", "hf://a/b\n",
      "oci://registry/models/qwen:v1", f"oci://{IMAGE}0", f"oci://{IMAGE}/..", f"oci://{IMAGE.upper()}"],
 )  # fmt: skip
 def test_other_texts_are_refused(text: str) -> None:
@@ -40,6 +43,7 @@ def test_other_texts_are_refused(text: str) -> None:
     ("text", "path"),
     [
         ("hf://Qwen/Qwen3-8B", "/models/hub/models--Qwen--Qwen3-8B/snapshots/c0"),
+        ("gs://heads/team/a", "/models/hub/models--gs+heads+team+a/snapshots/c0"),
         ("hf://datasets/o/n/data/code.jsonl", "/models/hub/datasets--o--n/snapshots/c0/data/code.jsonl"),
         ("pvc://models/heads/eagle3", "/models/heads/eagle3"),
         (f"oci://{IMAGE}/models", f"{image_path(IMAGE)}/models"),

@@ -21,7 +21,7 @@ from paceline.cli.evidence import REFUSED
 from paceline.core.manifest import Manifest
 from paceline.core.names import SIGNATURE
 from paceline.measure import record
-from paceline.plan.run.statement import to_text
+from paceline.plan.run.statement import _subjects, to_text
 
 SIGNED = Path(__file__).parent / "signed"
 """The statement about a fixed run, and the key's public half, as `cosign attest-blob` 3.1.3 has signed it: a statement
@@ -80,6 +80,15 @@ def test_a_measured_run_is_exported_signed_and_verified(
     assert out.splitlines()[-1].startswith("Promote, as the rounds say; wide 1.3")
     code, out, _ = evidence("verify", signed)
     says(out.splitlines()[0])
+
+
+def test_a_head_of_a_bucket_is_named_by_its_objects() -> None:
+    head, target = "gs://heads/qwen/eagle3", {"source": "hf://Qwen/Qwen3-8B", "commit": "1" * 40}
+    spec = {"target": target, "arms": [{}, {"draft": {"source": head, "commit": "2" * 40}}]}
+    assert list(_subjects(spec)) == [
+        {"name": "hf://Qwen/Qwen3-8B", "digest": {"gitCommit": "1" * 40}},
+        {"name": head, "digest": {"paceline.dev/objects": "2" * 40}},
+    ]
 
 
 def test_what_cosign_has_signed_is_verified_without_a_network() -> None:

@@ -12,11 +12,12 @@ from paceline.preflight import findings
 from paceline_emulator.hub.models import generated
 from paceline_emulator.hub.repository import Repository
 
-ON_A_VOLUME = {
+ELSEWHERE = {
     "pvc://company-models/qwen/Qwen3-8B": "Qwen/Qwen3-8B",
     "pvc://company-models/heads/Qwen3-8B-Eagle3": "thoughtworks/Qwen3-8B-Eagle3",
+    "gs://example-heads/qwen3-8b/eagle3": "thoughtworks/Qwen3-8B-Eagle3",
 }
-"""What the volume of examples/bring-your-own-pvc.yaml holds."""
+"""What the volume of examples/bring-your-own-pvc.yaml holds, and the bucket of examples/head-in-a-bucket.yaml."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def test_preflight_lets_it_pass(name: str, hub: dict[str, Repository], tmp_path:
         folder = tmp_path / model.source.replace("/", "_")
         folder.mkdir()
         for path, file in (
-            hub[ON_A_VOLUME.get(model.source, model.source.removeprefix("hf://"))].history[-1].files.items()
+            hub[ELSEWHERE.get(model.source, model.source.removeprefix("hf://"))].history[-1].files.items()
         ):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(file.content)

@@ -131,5 +131,5 @@ class Pod:
 @pytest.fixture
 def pod(tmp_path: Path, hub: Hub) -> Pod:
     volume = tmp_path / "models"
-    volume.mkdir()
+    volume.mkdir(exist_ok=True)
     return Pod(volume=volume, hub=hub)

@@ -42,6 +42,12 @@ def test_what_was_downloaded_before_is_found_without_a_network(tmp_path: Path) -
         assert in_directory([model], [], directory).places[HUB, "main"] == place
 
 
+def test_a_model_of_a_bucket_is_below_the_buckets_name(tmp_path: Path) -> None:
+    place = put(tmp_path / "heads" / "qwen" / "eagle3")
+    model = Model(source="gs://heads/qwen/eagle3")
+    assert in_directory([model], [], tmp_path).places[model.source, "main"] == place
+
+
 def test_a_folder_has_the_commit_that_the_file_names(tmp_path: Path) -> None:
     put(tmp_path / "Qwen" / "Qwen3-8B")
     found = in_directory([Model(source=HUB, revision=COMMIT)], [], tmp_path)

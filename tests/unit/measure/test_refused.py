@@ -52,6 +52,10 @@ def test_a_model_on_a_claim_has_to_be_here(tmp_path: Path, capsys: pytest.Captur
     says(refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml"))
 
 
+def test_no_model_of_a_bucket_is_made_up(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
+    says(refused(tmp_path, capsys, EXAMPLES / "head-in-a-bucket.yaml", "--emulated"))
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -30,6 +30,7 @@ def mounted(path: str, *, claim: str = "", below: str = "", **more: str) -> Any:
         ("/model", mounted("/model", claim="c", below="weights/qwen"), "pvc://c/weights/qwen"),
         ("/models/8b", mounted("/models", claim="c", below="qwen"), "pvc://c/qwen/8b"),
         ("pvc://c/x", (), "pvc://c/x"),
+        ("s3://bucket/x", (), "s3://bucket/x"),
         ("oci://r/x@sha256:0", (), "oci://r/x@sha256:0"),
     ],
 )
@@ -43,7 +44,6 @@ def test_a_model_has_an_address(named: str, found: Any, where: str) -> None:
         ("/model", mounted("/model", claim="c")),
         ("/models-of-mine/x", mounted("/models", claim="c")),
         ("/models/x", mounted("/models")),
-        ("s3://bucket/x", ()),
         ("./x", ()),
         ("/models/x", mounted("/models", claim="c", subPathExpr="$(POD)")),
     ],

@@ -62,8 +62,8 @@ def mounts(pod: Mapping[str, Any], container: Mapping[str, Any]) -> tuple[Mount,
 
 
 def source(named: str, found: tuple[Mount, ...], option: str) -> str:
-    """hf://OWNER/NAME or pvc://CLAIM/PATH. Raises UnansweredError, which names the option to use."""
-    if re.match(r"(hf|pvc|oci)://", named):
+    """The address as it is, else hf://OWNER/NAME or pvc://CLAIM/PATH. Raises UnansweredError, which names `option`."""
+    if re.match(r"(hf|s3|gs|pvc|oci)://", named):
         return named
     say = f"say where it is with {option} hf://OWNER/NAME or pvc://CLAIM/PATH"
     if not named.startswith(("/", ".", "~")):

@@ -11,7 +11,7 @@ from typing import Any
 from paceline import api
 from paceline.api.problems import with_defaults
 from paceline.api.round import Round, in_order
-from paceline.core import ArmOutcome, Outcome, Purpose, Scheme, Source
+from paceline.core import BUCKETS, ArmOutcome, Outcome, Purpose, Scheme, Source
 from paceline.core.canonical import without_empty
 from paceline.core.manifest import Manifest, Object
 from paceline.core.names import SIGNATURE
@@ -35,8 +35,14 @@ _TESTS: Mapping[str, str] = {ArmOutcome.PROMOTABLE: "passedTests", ArmOutcome.RE
 """Outcome → result of a test-result predicate, and the list of the arm; all others are WARNED, in warnedTests."""
 _UNMEASURED = ("podLabels", "queueName")
 """Fields of a spec about pods that no imported run has."""
-_DIGESTS = {Scheme.HUB: "gitCommit", Scheme.IMAGE: "sha256", Scheme.CLAIM: "paceline.dev/files"}
-"""Scheme of a model → name of its digest; of a claim it covers names and sizes of files, and config.json."""
+_DIGESTS = {
+    Scheme.HUB: "gitCommit",
+    Scheme.IMAGE: "sha256",
+    Scheme.CLAIM: "paceline.dev/files",
+    **dict.fromkeys(BUCKETS, "paceline.dev/objects"),
+}
+"""Scheme of a model → name of its digest; of a claim it covers names and sizes of files, and config.json; of a bucket
+keys, sizes and contents."""
 _MEASURED_WITH = ("image", "clientImage", "paceline", "engineVersion", "gpuModel", "gpus", "driver", "datasets")
 """Fields of a round whose values a reader wants without reading rounds."""
 _OWN = ("arm", "image", "version")

@@ -27,15 +27,15 @@ from paceline.fetching import (
     FetchResult,
 )
 from paceline.pods import prompt_file
-from paceline.pods.fetch import hub, local, verify, volume
+from paceline.pods.fetch import bucket, hub, local, verify, volume
 from paceline.pods.fetch.lock import BEAT, STALE, holding
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError, read_request
 
 _MESSAGE_PATH = "/dev/termination-log"
 
-_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-"""Variables with a token: a hub or a proxy may return it in its answer."""
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", *bucket.BUCKET_SECRETS)
+"""Variables with a secret: a hub, a bucket or a proxy may return it in its answer."""
 UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 """Errors of the volume that only a person can fix; others (a stale handle, I/O) may disappear with the next try."""
 
@@ -72,7 +72,8 @@ def fetch(request: FetchRequest, locks: ExitStack, *, beat: float = BEAT, stale:
         local_listings = {one: local.list_local_files(one, path) for one in request.artifacts if one.is_local}
         pins = [local_listings[one].pinned if one.is_local else hub.resolve_revision(one) for one in request.artifacts]
         for pinned in pins:
-            print(f"{pinned.artifact.source}: revision {pinned.artifact.revision} is {pinned.commit}", flush=True)
+            if pinned.commit:
+                print(f"{pinned.artifact.source}: revision {pinned.artifact.revision} is {pinned.commit}", flush=True)
         remote = [pinned for pinned in pins if not pinned.artifact.is_local]
         for lock in sorted({volume.lock_path(path, pinned) for pinned in remote}):
             locks.enter_context(holding(lock, beat=beat, stale=stale))
@@ -81,10 +82,12 @@ def fetch(request: FetchRequest, locks: ExitStack, *, beat: float = BEAT, stale:
             result = _with_current_facts(result)
         else:
             listings = local_listings | _download_all(request, remote)
-            result = _result([listings[pinned.artifact] for pinned in pins], path)
+            found = [listings[artifact] for artifact in request.artifacts]
+            pins = [listing.pinned for listing in found]
+            result = _result(found, path)
             volume.mark_complete(request, pins, result)
         volume.record_use(request, pins)
-        volume.remove_unused(request, remote)
+        volume.remove_unused(request, [pinned for pinned in pins if not pinned.artifact.is_local])
     except OSError as error:
         final = error.errno in UNUSABLE
         advice = f"; {hub.grant_access()}" if error.errno in (errno.EACCES, errno.EPERM) else ""
@@ -93,28 +96,38 @@ def fetch(request: FetchRequest, locks: ExitStack, *, beat: float = BEAT, stale:
 
 
 def _download_all(request: FetchRequest, pins: Sequence[hub.Pinned]) -> dict[Artifact, hub.FileListing]:
+    """By artifact. A bucket's listing has its commit only now."""
     path = Path(request.path)
     volume.remove_partial_downloads(path, pins)
-    listings = [hub.list_files(pinned, request) for pinned in pins]
+    listings = [
+        bucket.list_objects(pinned, request) if pinned.artifact.source.in_bucket else hub.list_files(pinned, request)
+        for pinned in pins
+    ]
     volume.check_free_space(path, listings)
     with hub.limited_file_size(listings):
-        _download_listed(path, listings)
-    return {listing.pinned.artifact: listing for listing in listings}
+        return {listing.pinned.artifact: listing for listing in _download_listed(path, listings)}
 
 
-def _download_listed(path: Path, listings: Sequence[hub.FileListing]) -> None:
+def _download_listed(path: Path, listings: Sequence[hub.FileListing]) -> list[hub.FileListing]:
     """Small files first, so that an unusable repository or dataset is detected before weights are downloaded."""
-    cache = volume.cache(path)
+    cache, done = volume.cache(path), []
     for listing in listings:
-        hub.download_first(listing, cache)
+        if listing.pinned.artifact.source.in_bucket:
+            bucket.ask_for_one(listing)
+        else:
+            hub.download_first(listing, cache)
         if listing.pinned.artifact.is_dataset:
             verify.verify_snapshot(listing, volume.repository_folder(path, listing.pinned))
             _check_prompts(listing, path)
+            done.append(listing)
     with volume.log_progress(path, listings):
         for listing in listings:
             if not listing.pinned.artifact.is_dataset:
-                hub.download(listing, cache)
-                verify.verify_snapshot(listing, volume.repository_folder(path, listing.pinned))
+                download = bucket.download_objects if listing.pinned.artifact.source.in_bucket else hub.download
+                here = download(listing, cache)
+                verify.verify_snapshot(here, volume.repository_folder(path, here.pinned))
+                done.append(here)
+    return done
 
 
 def _with_current_facts(result: FetchResult) -> FetchResult:

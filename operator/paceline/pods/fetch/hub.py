@@ -4,13 +4,14 @@ import errno
 import os
 import re
 import resource
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import httpx2
 from huggingface_hub import HfApi, hf_hub_download, set_client_factory
@@ -33,6 +34,7 @@ from paceline.fetching import WHOLE_COMMIT, Artifact, FetchRequest
 from paceline.pods.fetch.request import FetchError, covers
 from paceline.pods.prompt_file import LARGEST_FILE
 
+_Result = TypeVar("_Result")
 PAGES: ContextVar[Iterator[int] | None] = ContextVar("pages", default=None)
 """One item for each page that a list may still have; None while no list is read."""
 DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -68,12 +70,16 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileListing:
-    """The files to download: path in the repository → bytes."""
+    """The files to download: path in the repository → bytes. From a bucket, `commit` is "" until they are known."""
 
     pinned: Pinned
     files: dict[str, int]
     digests: Mapping[str, str] = field(default_factory=dict)
-    """Path → the hub's digest of the content: the SHA-256 of a large file, Git's SHA-1 of any other."""
+    """Path → the hub's digest of the content: the SHA-256 of a large file, Git's SHA-1 of any other. Of a bucket's
+    object always our own SHA-256."""
+    untrusted: Mapping[str, int] = field(default_factory=dict)
+    """Python files of a model, which are not kept: path → bytes. A bucket's commit covers them all the same, so that
+    engine.trustRemoteCode does not change it."""
     all_files: frozenset[str] = frozenset()
     """All files of a model's repository, downloaded or not; empty for a dataset."""
     has_code: bool = False
@@ -89,10 +95,13 @@ class FileListing:
 
 
 def resolve_revision(artifact: Artifact) -> Pinned:
-    """Resolve the revision. A commit, or a revision resolved before, needs no request to the hub."""
+    """Resolve the revision. A commit, or a revision resolved before, needs no request to the hub; a bucket's is known
+    after its download only."""
     if WHOLE_COMMIT.fullmatch(known := artifact.commit or artifact.revision):
         return Pinned(artifact=artifact, commit=known)
     source = artifact.source
+    if source.in_bucket:
+        return Pinned(artifact=artifact, commit="")
     with explained(artifact):
         commit = HfApi().repo_info(source.name, revision=artifact.revision, repo_type=artifact.kind).sha
     if not isinstance(commit, str) or not WHOLE_COMMIT.fullmatch(commit):
@@ -105,49 +114,50 @@ def list_files(pinned: Pinned, request: FetchRequest) -> FileListing:
     artifact = pinned.artifact
     if artifact.is_dataset:
         return _list_prompts(pinned)
-    source, revision = artifact.source, artifact.revision
-    entries = _entries(pinned)
-    files = [entry for path, entry in entries.items() if covers(request, path)]
+    with explained(artifact), limited_pages():
+        tree = HfApi().list_repo_tree(artifact.source.name, recursive=True, revision=pinned.commit)
+        entries = {entry.path: entry for entry in islice(tree, MOST_FILES + 1) if isinstance(entry, RepoFile)}
+    sizes = {path: entry.size for path, entry in entries.items()}
+    return listing_of(pinned, request, sizes, _digests(entries.values()))
+
+
+def listing_of(
+    pinned: Pinned, request: FetchRequest, sizes: Mapping[str, int], digests: Mapping[str, str]
+) -> FileListing:
+    """The files of a model to download, from the sizes of all that a repository or a bucket lists. Refuses one without
+    weights that can be loaded safely."""
+    source = pinned.artifact.source
+    kind, where = ("prefix", "it") if source.in_bucket else ("repository", f"revision {pinned.artifact.revision}")
+    if len(sizes) > MOST_FILES:
+        raise FetchError(f"lists more than {MOST_FILES} files; name another {kind}", final=True, source=source)
+    if odd := [path for path in sizes if not (isinstance(path, str) and PLAIN.fullmatch(path))]:
+        sentence = f"lists {odd[0]!r:.80}, which is not a file's path; name another {kind}"
+        raise FetchError(sentence, final=True, source=source)
+    _refuse_sizes(sizes.values(), source)
     listing = FileListing(
         pinned=pinned,
-        files={entry.path: entry.size for entry in files},
-        digests=_digests(files),
-        all_files=frozenset(entries),
-        has_code=any(path.endswith(".py") for path in entries),
+        files={path: size for path, size in sizes.items() if covers(request, path)},
+        digests=digests,
+        untrusted={
+            path: size for path, size in sizes.items() if path.endswith(".py") and not request.trust_remote_code
+        },
+        all_files=frozenset(sizes),
+        has_code=any(path.endswith(".py") for path in sizes),
     )
     if not listing.weights:
-        raise FetchError(
-            f"no safetensors in revision {revision}; other weight files are not fetched, "
-            "name a repository that has them",
-            final=True,
-            source=source,
-        )
+        sentence = f"no safetensors in {where}; other weight files are not fetched, name a {kind} that has them"
+        raise FetchError(sentence, final=True, source=source)
     if "config.json" not in listing.files:
-        raise FetchError(f"no config.json in revision {revision}; not a model", final=True, source=source)
+        raise FetchError(f"no config.json in {where}; not a model", final=True, source=source)
     return listing
 
 
-def _entries(pinned: Pinned) -> dict[str, RepoFile]:
-    """All files of a model's repository, by path."""
-    source = pinned.artifact.source
-    with explained(pinned.artifact), limited_pages():
-        tree = HfApi().list_repo_tree(source.name, recursive=True, revision=pinned.commit)
-        entries = {entry.path: entry for entry in islice(tree, MOST_FILES + 1) if isinstance(entry, RepoFile)}
-    if len(entries) > MOST_FILES:
-        raise FetchError(f"lists more than {MOST_FILES} files; name another repository", final=True, source=source)
-    if odd := [path for path in entries if not (isinstance(path, str) and PLAIN.fullmatch(path))]:
-        raise FetchError(
-            f"lists {odd[0]!r:.80}, which is not a file's path; name another repository", final=True, source=source
-        )
-    _refuse_sizes(entries.values(), source)
-    return entries
-
-
-def _refuse_sizes(entries: Iterable[RepoFile], source: Source) -> None:
+def _refuse_sizes(sizes: Iterable[object], source: Source) -> None:
     """Refuse impossible sizes, because sizes are summed, and a file's size is its minimum length."""
-    for entry in entries:
-        if not isinstance(entry.size, int) or not 0 <= entry.size <= LARGEST_SIZE:
-            raise FetchError(f"{ENDPOINT} says that a file has {entry.size!r:.40} bytes", final=False, source=source)
+    for size in sizes:
+        if not isinstance(size, int) or not 0 <= size <= LARGEST_SIZE:
+            origin = "the bucket" if source.in_bucket else ENDPOINT
+            raise FetchError(f"{origin} says that a file has {size!r:.40} bytes", final=False, source=source)
 
 
 def _list_prompts(pinned: Pinned) -> FileListing:
@@ -158,7 +168,7 @@ def _list_prompts(pinned: Pinned) -> FileListing:
     files = [entry for entry in entries if isinstance(entry, RepoFile) and entry.path == source.path]
     if not files:
         raise FetchError(f"no such file in revision {artifact.revision}; correct the path", final=True, source=source)
-    _refuse_sizes(files, source)
+    _refuse_sizes((entry.size for entry in files), source)
     if files[0].size > LARGEST_FILE:
         sentence = f"larger than {LARGEST_FILE >> 20} MiB; name a file with a part of it"
         raise FetchError(sentence, final=True, source=source)
@@ -179,13 +189,19 @@ def download_first(listing: FileListing, cache: Path) -> None:
         _download(listing, artifact.source.path if artifact.is_dataset else "config.json", cache)
 
 
-def download(listing: FileListing, cache: Path) -> None:
+def download(listing: FileListing, cache: Path) -> FileListing:
     """Download the listed files only, even if the hub lists more by now. Existing files are kept."""
-    with explained(listing.pinned.artifact), ThreadPoolExecutor(_AT_ONCE) as pool:
-        downloads = [pool.submit(_download, listing, name, cache) for name in listing.files]
+    with explained(listing.pinned.artifact):
+        of_each(listing.files, lambda name: _download(listing, name, cache))
+    return listing
+
+
+def of_each(names: Iterable[str], download: Callable[[str], _Result]) -> list[_Result]:
+    """The downloads' results, in order. The first failure cancels those that wait."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        downloads = [pool.submit(download, name) for name in names]
         try:
-            for pending in downloads:
-                pending.result()
+            return [pending.result() for pending in downloads]
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -275,10 +291,17 @@ def _explanation(error: BaseException, artifact: Artifact) -> FetchError:
             advice = "check HF_ENDPOINT and the proxies in spec.cache.env"
             unreached = f"{ENDPOINT} cannot be reached ({_short(error)}); {advice}"
             return FetchError(unreached, final=False, source=source)
+    return not_written(error, source)
+
+
+def not_written(error: BaseException, source: Source) -> FetchError:
+    """The sentence for an error of the volume, or for one that is not known."""
+    match error:
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             return FetchError(f"the cache volume is full; {ENLARGE_CLAIM}", final=True, source=source)
         case OSError(errno=errno.EFBIG):
-            return FetchError(f"{ENDPOINT} sends more than it lists", final=False, source=source)
+            origin = "the bucket" if source.in_bucket else ENDPOINT
+            return FetchError(f"{origin} sends more than it lists", final=False, source=source)
         case OSError(errno=errno.EACCES | errno.EROFS):
             unwritable = f"cannot write to the cache volume ({_short(error)})"
             return FetchError(f"{unwritable}; {grant_access()}", final=True, source=source)

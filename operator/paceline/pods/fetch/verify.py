@@ -30,18 +30,19 @@ RUNS_CODE = {
 def verify_snapshot(listing: FileListing, snapshot: Path) -> None:
     """Raises FetchError if a file in the snapshot's directory differs from the listing."""
     source = listing.pinned.artifact.source
+    origin = "the bucket" if source.in_bucket else "the hub"
     began = time.monotonic()
     repository = snapshot.parent.parent
     if snapshot.resolve() != repository.parent.resolve() / repository.name / "snapshots" / snapshot.name:
         raise FetchError(f"{snapshot} is a link; remove it from the volume", final=True, source=source)
     for file in _unlisted(listing, snapshot):
-        print(f"{source}: {file.relative_to(snapshot)} is not on the hub, removed", flush=True)
+        print(f"{source}: {file.relative_to(snapshot)} is not in {origin}, removed", flush=True)
         file.unlink()
     with ThreadPoolExecutor(_READERS) as readers:
         wrong = list(filter(None, readers.map(partial(_remove_if_wrong, listing, snapshot), listing.files)))
     if wrong:
         raise FetchError(
-            f"{wrong[0]} on the cache volume is not what the hub "
+            f"{wrong[0]} on the cache volume is not what {origin} "
             f"lists{f', and {len(wrong) - 1} more' if len(wrong) > 1 else ''}; removed, and fetched again with the "
             "next try",
             final=False,

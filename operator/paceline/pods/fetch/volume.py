@@ -159,11 +159,11 @@ def _unused(
 ) -> set[str]:
     """The commits to remove. `requested`: commit → time of the last request for it."""
     wanted = {pinned.commit for pinned in pins}
-    repositories = {(pinned.artifact.kind, pinned.artifact.source.name) for pinned in pins}
+    repositories = {pinned.artifact.source.cache_folder for pinned in pins}
     used = frozenset(request.in_use).union(*map(_noted_commits, _users(Path(request.path)).glob("*.json")))
     unused: set[str] = set()
     for repository in scan.repos:
-        if (repository.repo_type, repository.repo_id) in repositories:
+        if repository.repo_path.name in repositories:
             commits = {revision.commit_hash for revision in repository.revisions}
             newest = sorted(commits, key=lambda commit: (commit in wanted, requested.get(commit, 0.0)), reverse=True)
             unused |= set(newest[request.keep_revisions :]) - wanted - used

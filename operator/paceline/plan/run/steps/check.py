@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from paceline.core import Dataset, Model, RunSpec, Scheme
+from paceline.core import BUCKETS, Dataset, Model, RunSpec, Scheme
 from paceline.engines import refusals_of_spec
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.snapshot import Snapshot
 
+_PINNED = BUCKETS | {Scheme.HUB, Scheme.HUB_DATASET}
 _COMMIT = "set it to the commit that the cache holds, the directory below snapshots/"
 ANEW = "a spec cannot be changed: make another BenchmarkRun"
 
@@ -29,8 +30,8 @@ def fault(spec: RunSpec) -> str | None:
 
 
 def unpinned(spec: RunSpec) -> Iterator[tuple[Model | Dataset, str]]:
-    """Models and datasets of the hub without a known commit, each with a message. Examples have zeros in place of
-    commits; the reader must fill them in."""
+    """Models and datasets of the hub or a bucket without a known commit, each with a message. Examples have zeros in
+    place of commits; the reader must fill them in."""
     drafts = ((i, arm.draft.model) for i, arm in enumerate(spec.arms) if arm.draft and arm.draft.model)
     artifacts: tuple[tuple[str, Model | Dataset], ...] = (
         ("spec.target", spec.server.target),
@@ -38,5 +39,5 @@ def unpinned(spec: RunSpec) -> Iterator[tuple[Model | Dataset, str]]:
         *((f"spec.workloads[{i}]", workload.dataset) for i, workload in enumerate(spec.workloads)),
     )
     for field, artifact in artifacts:
-        if artifact.address.scheme in (Scheme.HUB, Scheme.HUB_DATASET) and not (artifact.commit or "").strip("0"):
+        if artifact.address.scheme in _PINNED and not (artifact.commit or "").strip("0"):
             yield artifact, f"{field}.commit is missing; {_COMMIT}"
