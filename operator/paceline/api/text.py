@@ -32,6 +32,19 @@ class Loader(yaml.CSafeLoader):
         return super().construct_mapping(node, deep)
 
 
+AS_NUMBER: tuple[str, re.Pattern[str], list[str]] = (
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$"),
+    list("-+.0123456789"),
+)
+"""What kubectl reads as a number and Python's YAML does not, such as 1e234567 and 08912345: digests look so."""
+
+
+class Dumper(yaml.CSafeDumper):
+    """Quotes texts that kubectl would read as numbers."""
+
+
+Dumper.add_implicit_resolver(*AS_NUMBER)
 Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from paceline.api.round import rounds_of
+from paceline.api.text import Dumper
 from paceline.cli import options, report_source
 from paceline.core.manifest import Manifest
 from paceline.core.names import SIGNATURE
@@ -99,7 +100,9 @@ def _verify(args: argparse.Namespace) -> int:
     listed = [f"{one['arm']} {one['ratio']}x ({one['lower']} to {one['upper']})" for one in means]
     print("; ".join([f"{verdict['outcome']}, as the rounds say", *listed]))
     if args.output:
-        Path(args.output).write_text(yaml.safe_dump_all(_to_apply(sealed, predicate), sort_keys=False), "utf-8")
+        Path(args.output).write_text(
+            yaml.dump_all(_to_apply(sealed, predicate), Dumper=Dumper, sort_keys=False), "utf-8"
+        )
     return options.EXIT[verdict["outcome"]]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from paceline import api
+from paceline.api.text import AS_NUMBER
 from paceline.cli import options
 from paceline.cli.manifests import RUN, RefusedError, ours
 from paceline.cli.profiles import DEPLOYMENT_KIND
@@ -63,6 +64,7 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 Plain.add_representer(str, _text)
+Plain.add_implicit_resolver(*AS_NUMBER)
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -13,7 +13,7 @@ import yaml
 
 from paceline.api.model import API_VERSION
 from paceline.api.round import ROUND_KIND, rounds_of
-from paceline.api.text import of_yaml
+from paceline.api.text import Dumper, of_yaml
 from paceline.core import Purpose, purpose_of
 from paceline.core.manifest import Manifest, Object
 from paceline.core.names import RUN_LABEL, round_name
@@ -140,7 +140,7 @@ def as_documents(run: Object) -> Iterator[Manifest]:
 def save(file: Path, run: Object, mark: str = "") -> None:
     """Replace the file atomically. `mark` becomes a comment in its first line."""
     text = f"# {mark}\n" * bool(mark) + yaml.dump_all(
-        json.loads(json.dumps(list(as_documents(run)))), Dumper=yaml.CSafeDumper, sort_keys=False, width=120
+        json.loads(json.dumps(list(as_documents(run)))), Dumper=Dumper, sort_keys=False, width=120
     )
     beside = file.with_name(f".{file.name}.new")
     with beside.open("w") as out:
