@@ -23,7 +23,7 @@ from paceline.measure.models import downloaded
 from paceline.pods.fetch import __main__ as program
 from paceline.pods.fetch.request import FetchError
 
-from .conftest import GENERATED, HEAD, TARGET, Pod
+from .conftest import GENERATED, HEAD, Pod
 
 pytestmark = pytest.mark.timeout(2 * buckets.BUILD_SECONDS)
 S3, GCS = "s3://heads/team/eagle3", "gs://heads/team/eagle3"
@@ -42,12 +42,6 @@ def filled(bucket: Bucket) -> Bucket:
 @pytest.fixture
 def s3(tmp_path: Path) -> Iterator[Bucket]:
     with buckets.s3(tmp_path / "s3") as bucket:
-        yield filled(bucket)
-
-
-@pytest.fixture
-def gcs() -> Iterator[Bucket]:
-    with buckets.gcs() as bucket:
         yield filled(bucket)
 
 
@@ -116,10 +110,6 @@ def test_the_first_fetch_pins_what_the_bucket_has(prefetch: Prefetch, s3: Bucket
     assert contents(model) == STORED
     assert model.bytes == sum(map(len, STORED.values()))
     assert result.facts[S3].architectures == ("LlamaForCausalLMEagle3",)
-
-
-def test_the_same_objects_are_the_same_commit_in_every_bucket(prefetch: Prefetch, s3: Bucket, gcs: Bucket) -> None:
-    assert prefetch.fetch(s3).commit == prefetch.fetch(gcs, GCS).commit
 
 
 def test_pinned_it_needs_no_bucket(prefetch: Prefetch, s3: Bucket) -> None:
@@ -229,20 +219,6 @@ def test_a_refusal_names_the_way_out(
     says(error)
     assert error.final is final
     assert prefetch.kept() == []
-
-
-def test_a_key_outside_of_its_prefix_is_refused(prefetch: Prefetch, gcs: Bucket, says: Says) -> None:
-    gcs.put("team/eagle3/../../../etc/x.json", b"{}")
-    error = prefetch.refused(gcs, GCS)
-    says(error)
-    assert error.final
-
-
-async def test_a_target_of_the_hub_and_a_head_of_a_bucket_are_one_set(pod: Pod, gcs: Bucket) -> None:
-    models = [{"source": f"hf://{TARGET}"}, {"source": GCS}]
-    ended = await pod.fetch(models=models, environment=dict(gcs.environment))
-    assert ended.code == 0, ended.log
-    assert [one.source for one in FetchResult.from_message(ended.message).models] == [f"hf://{TARGET}", GCS]
 
 
 async def test_no_message_has_a_secret(pod: Pod, s3: Bucket) -> None:
