@@ -7,6 +7,8 @@ from tests.support import buckets
 from tests.support.buckets import Bucket
 from tests.support.messages import Says
 
+from paceline.fetching import FetchResult
+
 from .conftest import TARGET, Pod
 from .test_buckets import GCS, Prefetch, _volumes, filled, prefetch, s3
 
