@@ -85,6 +85,7 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     "measure/prompts.py": "a ConfigMap in the question's own file (tests/unit/measure/test_prompts.py)",
     "plan/step.py": "times that the API server has checked, or our own",
     "pods/datasets/__init__.py": "our own prompts",
+    "pods/fetch/bucket.py": "a text whose digest is the pinned commit (tests/unit/fetch/test_buckets.py)",
     "pods/round/contamination.py": "bodies of our own requests",
     "pods/round/client.py": "a load of our own process",
     "pods/round/load.py": "bodies of our own requests; the report of the client, our own process",
