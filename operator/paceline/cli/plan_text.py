@@ -18,7 +18,6 @@ from paceline.core import (
     PoolSettings,
     PromotionMode,
     Purpose,
-    Scheme,
     Workload,
     purpose_of,
     source_run,
@@ -28,7 +27,6 @@ from paceline.core.text import count
 from paceline.plan.costs import Assumptions, EvidenceCost
 from paceline.plan.forecast import ALL_FASTER, Forecast, forecast
 from paceline.plan.run.next_requests import size_for
-from paceline.pods import datasets
 from paceline.preflight.promotion import losses
 
 
@@ -241,8 +239,9 @@ def _assumed(
             minutes = cost_span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
             over = f" over {workload.dataset.requests / workload.rate:.0f} s" if workload.rate else ""
             load = f"{workload.dataset.requests} requests{over} of at most {workload.dataset.max_tokens} tokens"
-            load += _later(workload, likely[pool.name].requests.get(workload.name), pool.gate)
-            again = _again(workload, pool.gate.decide_after_rounds[-1])
+            size = lower.sizes.get(workload.dataset.source)
+            load += _later(workload, likely[pool.name].requests.get(workload.name), pool.gate, size)
+            again = _again(workload, pool.gate.decide_after_rounds[-1], size)
             yield f"    {pool.name:<16} {workload.name:<16} {load}: {minutes} min{again}"
     if parity:
         minutes = cost_span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
@@ -250,21 +249,20 @@ def _assumed(
         yield f"    {'each pool':<16} {'parity':<16} {load}: {minutes} min"
 
 
-def _later(workload: Workload, requests: int | None, gate: Gate) -> str:
+def _later(workload: Workload, requests: int | None, gate: Gate, size: int | None) -> str:
     """` (35 after the first round, if its baseline allows)`; "" if all rounds send as many."""
     if requests is None or requests == workload.dataset.requests:
         return ""
     if requests < workload.dataset.requests:
         return f" ({requests} after the first round, if its baseline allows)"
-    size = "" if workload.dataset.address.scheme is Scheme.BUILTIN else f" and the set has {size_for(requests, gate)}"
-    return f" ({requests} after the first round, if the noise of its baseline asks for them{size})"
+    asked = f" and the set has {size_for(requests, gate)}" if size is None else ""
+    return f" ({requests} after the first round, if the noise of its baseline asks for them{asked})"
 
 
-def _again(workload: Workload, rounds: int) -> str:
+def _again(workload: Workload, rounds: int, size: int | None) -> str:
     """The round from which a built-in dataset repeats its prompts; "" for a dataset of unknown size."""
-    if workload.dataset.address.scheme is not Scheme.BUILTIN:
+    if size is None:
         return ""
-    size = len(datasets.load_dataset(workload.dataset.address.name))
     first = size // workload.dataset.requests
     return f"; its {size} prompts repeat from round {first + 1} on" if first < rounds else ""
 

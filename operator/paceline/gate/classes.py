@@ -1,11 +1,11 @@
 """From rounds to the fastest arm of each dataset: which tree for which prompts. It promotes nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline.core import Bounds, Gate, Measurement
 from paceline.gate.interval import interval
-from paceline.gate.rounds import rounds_table, weighted_means
+from paceline.gate.rounds import Rounds, rounds_table, weighted_means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +38,8 @@ def best_by_class(
     claims = len(classes) * len(arms) * (len(arms) - 1) * len(gate.decide_after_rounds)
     found = []
     for dataset, loads in classes.items():
-        here = [one for one in measurements if one.workload in loads]
-        pairs = [pair for arm in arms for pair in _beside(gate, arms, arm, dataset, loads, here, claims)]
-        groups = [[pair for pair in pairs if pair.arm == arm] for arm in arms]
+        rounds = rounds_table(arms[0], loads, measurements)
+        groups = [list(_beside(gate, rounds, arms, arm, dataset, claims)) for arm in arms]
         ran = sum(map(bool, groups))
         leads = [min(group, key=_lower) for group in groups if group and len(group) == ran - 1]
         if leads:
@@ -49,23 +48,18 @@ def best_by_class(
 
 
 def _beside(
-    gate: Gate,
-    arms: Sequence[str],
-    arm: str,
-    dataset: str,
-    loads: Mapping[str, float],
-    measurements: Sequence[Measurement],
-    claims: int,
+    gate: Gate, rounds: Rounds, arms: Sequence[str], arm: str, dataset: str, claims: int
 ) -> Iterator[ClassResult]:
     """The arm beside each other one."""
     for rival in arms:
-        rounds = rounds_table(rival, loads, measurements)
-        complete = rounds.complete(arm)
+        beside = replace(rounds, baseline=rival)
+        complete = beside.complete(arm)
         used = max((look for look in gate.decide_after_rounds if look <= len(complete)), default=0)
         if rival == arm or used < 2:
             continue
-        logs = weighted_means(loads, {load: rounds.speed_ups(arm, complete[:used], load) for load in loads})
-        bounds = interval(logs, error=(1 - gate.confidence) / claims, floor=gate.variance_floor).bounds
+        logs = {load: beside.speed_ups(arm, complete[:used], load) for load in rounds.workloads}
+        means = weighted_means(rounds.workloads, logs)
+        bounds = interval(means, error=(1 - gate.confidence) / claims, floor=gate.variance_floor).bounds
         yield ClassResult(dataset=dataset, arm=arm, rival=rival, bounds=bounds, rounds=used)
 
 

@@ -88,10 +88,9 @@ class Evidence:
             for workload in loops
             if times[workload.dataset.name] > 1
         }
-        arms = [arm.name for arm in self.spec.arms if arm.name != INCUMBENT]
-        if self.searches or not loads or len(arms) < 2:
+        if self.searches or not loads or len(self._asked) < 2:
             return None
-        return crossover(self.spec.gate, arms, loads, self.measurements)
+        return crossover(self.spec.gate, self._asked, loads, self.measurements)
 
     @cached_property
     def classes(self) -> tuple[ClassResult, ...]:
@@ -100,8 +99,12 @@ class Evidence:
         for workload in self.spec.workloads:
             if workload.at_one_load:
                 loads.setdefault(workload.dataset.name, {})[workload.name] = workload.weight
-        arms = [arm.name for arm in self.spec.arms if arm.name != INCUMBENT]
-        return best_by_class(self.spec.gate, arms, loads, self.measurements) if len(loads) > 1 else ()
+        return best_by_class(self.spec.gate, self._asked, loads, self.measurements) if len(loads) > 1 else ()
+
+    @property
+    def _asked(self) -> list[str]:
+        """The baseline and its candidates."""
+        return [arm.name for arm in self.spec.arms if arm.name != INCUMBENT]
 
     @cached_property
     def valid_points(self) -> Mapping[tuple[str, str], Sequence[PointRecord]]:
