@@ -132,7 +132,7 @@ async def test_a_point_repeated_varies_by_its_noise_and_nothing_else(target: str
 
     What is left is far below the noise in the middle half of the repeats: a busy machine may take from the others.
     """
-    uid, cv, repeats, tokens = "00000000-0000-0000-0000-000000000001", 0.03, 12, 150
+    uid, cv, repeats, tokens = "00000000-0000-0000-0000-000000000001", 0.2, 12, 150
     with emulated(target, log, POD_UID=uid, PACELINE_EMULATE_NOISE_CV=str(cv)) as running:
         argv = tuple(running.process.args[3:])  # type: ignore[index]
         rest = []
