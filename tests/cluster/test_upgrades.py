@@ -41,14 +41,14 @@ def test_an_upgrade_that_is_slower_stays_off(here: Namespace, hub: str) -> None:
     before = uninterrupted(here)
 
     def rejected() -> None:
-        here.apply(asked(hub, env=emulated(SPEED="0.5")))
+        here.apply(asked(hub, env=emulated(SPEED="0.8")))
         found = here.wait("a round beside what serves", lambda: pending(here, "Measuring"), 60)
         assert pool_of(found)["serving"]["arm"] == "wide"
-        found = here.wait("it to be rejected", lambda: pending(here, "Rejected"), 100)
+        found = here.wait("it to be rejected", lambda: pending(here, "Rejected"), 145)
         assert says(found, "Promoted", "True", "StillPromoted")
         assert "promote-anyway.paceline.dev/" in str((condition(found, "ChangePending") or {})["message"])
 
-    seen = seen_during(here, NAME, 120, rejected)
+    seen = seen_during(here, NAME, 160, rejected)
     print(f"rejected: {seen}")
     assert (seen.failed, uninterrupted(here)) == (0, before)
     run = here.get("bench", pool_of(here.get("specdep", NAME))["benchmarkRun"])
