@@ -110,12 +110,7 @@ def _plain_prompt(text: Any, known: dict[str, str]) -> Prompt:
         text = text[0]
     if isinstance(text, list) and text and all(isinstance(token, int) for token in text):
         tokens = prompt(json.dumps(text), json.dumps(text), known)
-        return Prompt(
-            tokens=len(text),
-            dataset=tokens.dataset,
-            natural_length=tokens.natural_length,
-            digest=tokens.digest,
-        )
+        return replace(tokens, tokens=len(text), begins=((tokens.digest, len(text)),))
     if not isinstance(text, str) or not text:
         raise ValueError("Prompt cannot be empty, and an emulated server takes one at a time.")
     return prompt(text, text, known)

@@ -6,6 +6,7 @@ All of it follows from the prompt alone, whichever arm is asked, unless one is t
 import hashlib
 import json
 import math
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
@@ -33,6 +34,8 @@ class Prompt:
     dataset: str | None
     natural_length: int
     digest: bytes
+    begins: tuple[tuple[bytes, int], ...]
+    """Hash and tokens of its beginnings, each of which ends with a message; the last is the whole prompt."""
     fork: int | None = None
     left: bool = False
     written: str = ""
@@ -72,6 +75,7 @@ def prompt(text: str, last_user_message: str, known: dict[str, str]) -> Prompt:
         dataset=known.get(digest.hex()[:16]),
         natural_length=SHORTEST + int.from_bytes(digest[:4]) % (LONGEST - SHORTEST + 1),
         digest=digest,
+        begins=((hashlib.sha256(text.encode()).digest(), max(1, len(text) // CHARACTERS_A_TOKEN)),),
     )
 
 
@@ -81,7 +85,13 @@ def chat_prompt(messages: list[dict[str, Any]], known: dict[str, str], tools: An
     last = next((text for role, text in reversed(texts) if role == "user"), "")
     filler = "x" * (CHARACTERS_A_TOKEN * TEMPLATE_TOKENS)
     before = filler + (json.dumps(tools) if tools else "")
-    return prompt(before + "".join(text for _, text in texts), last, known)
+    whole, begins, read = before, list[tuple[bytes, int]](), hashlib.sha256(before.encode())
+    for _, text in texts:
+        whole += text
+        read.update(text.encode())
+        begins.append((read.digest(), len(whole) // CHARACTERS_A_TOKEN))
+    found = prompt(whole, last, known)
+    return replace(found, begins=tuple(begins) or found.begins)
 
 
 def _content(content: Any) -> str:
@@ -89,6 +99,12 @@ def _content(content: Any) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return "" if content is None else str(content)
+
+
+def cached_tokens(prompt: Prompt, seen: Container[bytes]) -> int:
+    """Tokens of the longest beginning that was a whole prompt before, but for the last one of a whole prompt."""
+    known = (tokens for digest, tokens in reversed(prompt.begins) if digest in seen)
+    return min(prompt.tokens - 1, next(known, 0))
 
 
 def in_form(prompt: Prompt, text: str) -> Prompt:

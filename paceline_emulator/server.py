@@ -16,7 +16,7 @@ from paceline_emulator.engine import Engine, Report, Request
 from paceline_emulator.log import say
 from paceline_emulator.metrics import Metrics
 from paceline_emulator.profile import Shape
-from paceline_emulator.prompts import Prompt
+from paceline_emulator.prompts import Prompt, cached_tokens
 from paceline_emulator.resolve import Launch
 from paceline_emulator.settings import Settings
 
@@ -205,15 +205,15 @@ class Server:
         return noise.factor(self.settings.noise, self.settings.uid, self.argv, self.flushes)
 
     def _cached(self, prompt: Prompt) -> int:
-        """Prompt tokens that the radix cache has: all but one of a prompt seen since the last flush."""
+        """Prompt tokens that the radix cache has since the last flush; not those of its own answers."""
         if self.launch.args["disable_radix_cache"]:
             return 0
-        hit = prompt.digest in self._seen
-        self._seen[prompt.digest] = None
-        self._seen.move_to_end(prompt.digest)
+        found, (whole, _) = cached_tokens(prompt, self._seen), prompt.begins[-1]
+        self._seen[whole] = None
+        self._seen.move_to_end(whole)
         while len(self._seen) > REMEMBERED_PROMPTS:
             self._seen.popitem(last=False)
-        return prompt.tokens - 1 if hit else 0
+        return found
 
     def _schedule(self) -> None:
         """Wakes at the end of the current step."""

@@ -14,7 +14,7 @@ from paceline_emulator.depth import Drafting, Paces, by_cost, by_schedule
 from paceline_emulator.engine import Engine, Request
 from paceline_emulator.positions import by_position
 from paceline_emulator.profile import Profile
-from paceline_emulator.prompts import Prompt
+from paceline_emulator.prompts import Prompt, cached_tokens
 from paceline_emulator.server import Job
 from paceline_emulator.settings import Settings
 from paceline_emulator.vllm.launch import Launch, Speculation
@@ -56,7 +56,7 @@ class Server:
         self.salt: str | None = None
         self.salts = 0
         self._failures = 0.0
-        self._seen: set[tuple[str | None, bytes]] = set()
+        self._seen: dict[str | None, set[bytes]] = {}
         self._timer: asyncio.TimerHandle | None = None
         spec = launch.speculation
         shape, self.target = spec.shape(spec.tokens) if spec else None, for_target(launch.target, settings.speed)
@@ -141,9 +141,10 @@ class Server:
         """Whole blocks of a prompt that came before under the same salt."""
         if self.launch.args["enable_prefix_caching"] is False:
             return 0
-        hit = (salt, prompt.digest) in self._seen
-        self._seen.add((salt, prompt.digest))
-        return prompt.tokens // int(BLOCK_SIZE) * int(BLOCK_SIZE) if hit else 0
+        seen = self._seen.setdefault(salt, set())
+        found = cached_tokens(prompt, seen)
+        seen.add(prompt.begins[-1][0])
+        return found // int(BLOCK_SIZE) * int(BLOCK_SIZE)
 
     def _schedule(self) -> None:
         loop = asyncio.get_running_loop()

@@ -142,24 +142,29 @@ class Loop:
         return float(sum(self.report["output_lens"]) / self.report["duration"])
 
 
-def loop(server: Server, sent: Sequence[Prompt], concurrency: int, dice: random.Random) -> Loop:
+def loop(
+    server: Server, sent: Sequence[Prompt], concurrency: int, dice: random.Random, *, turns: int = 1, cached: float = 0
+) -> Loop:
+    """`turns`: prompts of a conversation; `cached`: how much of its later ones' prefill is saved."""
     left, starts = [prompt.length for prompt in sent], [0.0] * len(sent)
     arrivals: list[list[float]] = [[] for _ in sent]
-    waiting, under_way, now = iter(range(len(sent))), list[int](), 0.0
+    begins, under_way, now = iter(range(0, len(sent), turns)), list[int](), 0.0
     steps = [server.step(most) for most in range(1, concurrency + 1)]
-    while joined_or_under_way := [*under_way, *itertools.islice(waiting, concurrency - len(under_way))]:
-        joined = joined_or_under_way[len(under_way) :]
+    joined = list(itertools.islice(begins, concurrency))
+    while under_way or joined:
         for one in joined:
             starts[one] = now
-        now += server.prompt * len(joined)
-        under_way, ended = joined_or_under_way, False
+        now += server.prompt * sum(1 - cached if one % turns else 1 for one in joined)
+        under_way, ended = [*under_way, *joined], list[int]()
         while not ended:
             now += steps[len(under_way) - 1]
             for one in under_way:
                 left[one] -= server.tokens(sent[one].worth, dice)
                 arrivals[one].append(now)
-                ended |= left[one] <= 0
+            ended = [one for one in under_way if left[one] <= 0]
         under_way = [one for one in under_way if left[one] > 0]
+        following = (one + 1 if (one + 1) % turns else next(begins, None) for one in ended)
+        joined = [one for one in following if one is not None]
     answered = [
         Answered(
             start=start,
@@ -170,13 +175,15 @@ def loop(server: Server, sent: Sequence[Prompt], concurrency: int, dice: random.
         )
         for came, start, prompt in zip(arrivals, starts, sent, strict=True)
     ]
-    return Loop(load_report(answered, now), arrivals)
+    numbers = [one % turns for one in range(len(sent))]
+    return Loop({**load_report(answered, now), "turns": numbers}, arrivals)
 
 
-def endless(server: Server, found: Loop, concurrency: int) -> float:
+def endless(server: Server, found: Loop, concurrency: int, *, cached: float = 0) -> float:
     """Output tokens per second of a loop that sends the same requests for ever."""
     steps = sum(len(came) for came in found.arrivals)
-    seconds = server.prompt * len(found.arrivals) + server.step(concurrency) * steps / concurrency
+    prefills = sum(1 - cached if turn else 1 for turn in found.report["turns"])
+    seconds = server.prompt * prefills + server.step(concurrency) * steps / concurrency
     return float(sum(found.report["output_lens"]) / seconds)
 
 

@@ -2,6 +2,8 @@
 
 import random
 from bisect import bisect_right
+from dataclasses import replace
+from statistics import fmean
 
 import pytest
 from tests.gate.closed_loops import (
@@ -19,6 +21,8 @@ from tests.gate.closed_loops import (
     rows,
     written,
 )
+
+from paceline.pods.round.report import steady
 
 ROWS = list(rows())
 WRITTEN = written(DOCUMENT.read_text())
@@ -53,3 +57,20 @@ def middle(found: Loop, concurrency: int) -> float:
         for came, length in zip(found.arrivals, found.report["output_lens"], strict=True)
     )
     return float(inside / (end - begin))
+
+
+@pytest.mark.parametrize(("turns", "prefill"), [(2, 0.3), (8, 0.1), (8, 0.5), (20, 0.3)])
+def test_the_window_of_conversations_is_right_to_half_a_percent(turns: int, prefill: float) -> None:
+    """Nine tenths of the later prompts are cached; the mean of ten rounds."""
+    row = Row(dataset="swe", concurrency=8, answers="median 220", prefill=prefill, spread=0.25)
+    dice, share = random.Random(row.name), (1 + (turns - 1) * 0.1) / turns
+    off = []
+    for _ in range(10):
+        sent = prompts(row, 5 * row.concurrency * turns, dice)
+        for one in pair(row):
+            server = replace(one, prompt=one.prompt / share)
+            found = loop(server, sent, row.concurrency, dice, turns=turns, cached=0.9)
+            seen = steady(found.report, row.concurrency)
+            assert seen
+            off.append(seen.throughput / endless(server, found, row.concurrency, cached=0.9) - 1)
+    assert abs(fmean(off)) < CLOSE

@@ -163,7 +163,7 @@ def dataset_of(dataset: PromptsSpec, concurrency: int, load: LoadSpec | Workload
     return core.Dataset(
         name=dataset.name,
         source=dataset.source,
-        requests=requests if rate else max(requests, core.WAVES * concurrency),
+        requests=requests if rate else max(requests, core.fewest_requests(concurrency, dataset.turns)),
         max_tokens=dataset.max_tokens or MAX_TOKENS,
         weight=float(dataset.weight),
         rate=rate,
@@ -173,7 +173,8 @@ def dataset_of(dataset: PromptsSpec, concurrency: int, load: LoadSpec | Workload
         adapter=dataset.adapter or "",
         response_format=dataset.response_format or "",
         slo=dataset.slo,
-        min_requests=None if rate or ramp_from else _fewest(dataset, concurrency),
+        turns=dataset.turns or 1,
+        min_requests=None if rate or ramp_from or dataset.turns else _fewest(dataset, concurrency),
         **fields_set(dataset, "revision", "commit"),
     )
 

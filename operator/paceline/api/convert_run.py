@@ -171,6 +171,7 @@ def _workload_spec(workload: core.Workload) -> WorkloadSpec:
         commit=dataset.commit,
         requests=dataset.requests,
         min_requests=dataset.min_requests,
+        turns=dataset.turns if dataset.turns > 1 else None,
         max_tokens=dataset.max_tokens,
         weight=int(dataset.weight),
         temperature=OWN_SAMPLING if dataset.temperature is None else plain_decimal(dataset.temperature),

@@ -15,7 +15,7 @@ from paceline.api.gate import (
     BudgetSpec,
     GateSpec,
 )
-from paceline.api.load import GOOD_SECONDS, LEAST_SECONDS, TOO_SHORT, arriving, lasts
+from paceline.api.load import GOOD_SECONDS, LEAST_SECONDS, OF_TURNS, TOO_SHORT, arriving, lasts, turns_fit
 from paceline.api.model import SchemaModel, empty
 from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEUE, Tolerations
 from paceline.api.pool import TWINS, WITH_TREES, CandidateSpec, PoolSpec, hidden_twins
@@ -262,6 +262,12 @@ class SpeculativeDeploymentSpec(SchemaModel):
             f" || !s.source.startsWith('builtin://')) : {_PROFILED})",
             message="arrivals must be Random for a built-in set: its prompts have no timestamps",
             field=".arrivals",
+        ),
+        Rule(
+            each=_LOADS,
+            cel=f"!{_SETS} || self.benchmark.datasets.all(s, {_OF_LOAD} || !has(s.turns) || {turns_fit('s', 'l')})",
+            message=f"{OF_TURNS}; give the dataset without turns another name for other loads",
+            field=".concurrency",
         ),
         Rule(
             each={"p": "self.pools"},

@@ -10,7 +10,7 @@ from paceline.api.rules import Rule
 from paceline.core import Limit
 from paceline.core.types import Amount, Confidence, PercentageBelow100, Unique
 
-BOUNDS = {"kvTokens": "maxDecrease", "retractions": "max"}
+BOUNDS = {"cacheHitRate": "maxDecrease", "kvTokens": "maxDecrease", "retractions": "max"}
 """Metric → the field that bounds it; maxIncrease bounds all others: latencies and energyPerToken."""
 
 

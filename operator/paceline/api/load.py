@@ -8,6 +8,7 @@ from pydantic import Field
 from paceline import core
 from paceline.api.model import SchemaModel
 from paceline.api.rules import Rule, one_of
+from paceline.core import WAVES
 from paceline.core.types import AMOUNT, DatasetName, Matches, Unique
 
 MOST_CONCURRENT = 4096
@@ -114,4 +115,13 @@ def requests_rule(prompts: str) -> str:
     return f"(has({prompts}.requests) ? {prompts}.requests : {MOST_REQUESTS})"
 
 
+def turns_fit(prompts: str, load: str) -> str:
+    """CEL: the conversations of `turns` fill a load's concurrencies with as many requests as a load may have."""
+    return f"(has({load}.concurrency) && {load}.concurrency.max() * {prompts}.turns <= {MOST_REQUESTS // WAVES})"
+
+
+OF_TURNS = (
+    f"concurrency must be set, and at most {MOST_REQUESTS // WAVES} / turns, for a dataset with turns: each request "
+    "waits for the answer before it"
+)
 TOO_SHORT = f"requests must arrive for at least {LEAST_SECONDS} seconds at requestRate, or most of it is ramp and drain"

@@ -12,6 +12,7 @@ from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.core import response_format
 from paceline.core.types import AdapterName, DatasetName, DatasetSource, Revision, Temperature
 
+MOST_TURNS = 64
 ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json, .jsonl, .parquet or .csv file of prompts"
 READ, PACKED = "jsonl?|parquet|csv", "gz|zip|zst|bz2|xz"
 NOT_A_FILE_OF_PROMPTS = {
@@ -43,6 +44,11 @@ class PromptsSpec(SchemaModel):
             Rule(cel=rule, message=f"{ONE_FILE}: {way_out}; got {{self.source}}", field=".source")
             for rule, way_out in NOT_A_FILE_OF_PROMPTS.items()
         ),
+        Rule(
+            cel="!has(self.turns) || !self.source.startsWith('builtin://')",
+            message="turns must be left out for a built-in set: its conversations have one question",
+            field=".turns",
+        ),
         DeskRule(
             message="responseFormat must be the JSON of a request's response_format, with a valid JSON schema",
             field=".responseFormat",
@@ -67,6 +73,9 @@ class PromptsSpec(SchemaModel):
     """Sampling temperature of every request; "0" (greedy) if absent. model: requests name no temperature, and the
     server's default applies: on most engines the model's generation_config.json. All other sampling parameters have the
     server's defaults."""
+    turns: Annotated[int, Field(ge=2, le=MOST_TURNS)] | None = None
+    """Most answers of a conversation that are generated one after another, with what came before them in the server's
+    cache; only the last one if absent. A longer conversation is sent in parts of as many."""
     adapter: AdapterName | None = None
     """LoRA adapter that requests name, as `engine.args` loads it: --lora-paths NAME=PATH on SGLang, --enable-lora and
     --lora-modules NAME=PATH on vLLM; the model itself if absent."""

@@ -116,6 +116,17 @@ class WorkloadSpec(PromptsSpec):
             field=".requestRate",
         ),
         Rule(
+            cel="!has(self.turns) || !(has(self.requestRate) || has(self.rampFrom) || has(self.minRequests))",
+            message="turns must be left out if requestRate, rampFrom or minRequests is set: a request waits for the "
+            "answer before it, and so does not count as one of its own",
+            field=".turns",
+        ),
+        Rule(
+            cel=f"!has(self.turns) || self.concurrency * self.turns <= {MOST_REQUESTS // WAVES}",
+            message=f"turns x concurrency must be at most {MOST_REQUESTS // WAVES}",
+            field=".turns",
+        ),
+        Rule(
             cel="!has(self.arrivals) || self.arrivals != 'Replayed' || !self.source.startsWith('builtin://')",
             message="arrivals must be Random for a built-in set: its prompts have no timestamps",
             field=".arrivals",
@@ -141,6 +152,7 @@ class WorkloadSpec(PromptsSpec):
 
 _CLAIM = "(has(self.cache.claimName) ? self.cache.claimName : '')"
 _POINTS = "self.arms.size() * self.workloads.size()"
+_FEWEST = f"{WAVES} * w.concurrency * (has(w.turns) ? w.turns : 1)"
 _LAST = "self.gate.decideAfterRounds[self.gate.decideAfterRounds.size() - 1]"
 
 
@@ -230,9 +242,9 @@ class BenchmarkRunSpec(ServerSpec):
         ),
         Rule(
             each={"w": "self.workloads"},
-            cel=f"!has(w.requests) || has(w.requestRate) || w.requests >= {WAVES} * w.concurrency",
-            message="requests must be at least five times the concurrency if requestRate is not set: with fewer, "
-            f"start and end weigh too much; write {{{WAVES} * w.concurrency}}, got {{w.requests}}",
+            cel=f"!has(w.requests) || has(w.requestRate) || w.requests >= {_FEWEST}",
+            message="requests must be at least five times the concurrency, times turns, if requestRate is not set: "
+            f"with fewer, start and end weigh too much; write {{{_FEWEST}}}, got {{w.requests}}",
             field=".requests",
         ),
         Rule(

@@ -259,7 +259,7 @@ def _found(
     others = [one for one in question.datasets if not one.of_the_hub]
     files = prompts.local_prompt_files(others, dict(args.prompts), objects, args.models, folder)
     for one in others:
-        read_prompts(files[one.source, one.revision], one.address)
+        read_prompts(files[one.source, one.revision], one.address, one.turns)
     if args.models is not None:
         found = models.in_directory(question.models, of_the_hub, args.models.resolve())
     else:

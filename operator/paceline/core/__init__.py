@@ -33,7 +33,7 @@ from paceline.core.spec import (
 from paceline.core.timeouts import Timeouts
 from paceline.core.tree import Adaptive, Custom, Depth, Draft, Model, Ngram, Range, Search, Tree, Widths
 from paceline.core.verdict import ArmOutcome, ArmVerdict, Bounds, Measurement, Outcome, Verdict
-from paceline.core.workload import WAVES, Arrivals, Dataset, Workload
+from paceline.core.workload import WAVES, Arrivals, Dataset, Workload, fewest_requests
 
 __all__ = [
     "ALGORITHMS",
@@ -102,6 +102,7 @@ __all__ = [
     "Workload",
     "by_server",
     "default_looks",
+    "fewest_requests",
     "purpose_of",
     "server_of",
     "source_run",

@@ -22,16 +22,18 @@ class Limit:
         "meanE2E",
         "p95E2E",
         "energyPerToken",
+        "cacheHitRate",
         "kvTokens",
         "retractions",
     ]
-    """Metric: a latency, energyPerToken (joules per output token), kvTokens (capacity of the KV cache in tokens), or
-    retractions (requests of a workload that a server takes back when memory runs out)."""
+    """Metric: a latency, energyPerToken (joules per output token), cacheHitRate (fraction of the prompt tokens that
+    came from the prefix cache), kvTokens (capacity of the KV cache in tokens), or retractions (requests of a workload
+    that a server takes back when memory runs out)."""
     max_increase: Percentage | None = None
     """How far a latency or energyPerToken may exceed the baseline's. At a request rate, if neither meanTTFT nor p95TTFT
     is listed, meanTTFT may rise by 25%. Energy has no limit unless it is listed; a round without it shows nothing."""
     max_decrease: PercentageBelow100 | None = None
-    """How far kvTokens may fall below the baseline's."""
+    """How far cacheHitRate or kvTokens may fall below the baseline's."""
     max: Annotated[int, Field(ge=0, le=100000)] | None = None
     """Retractions allowed on any arm; 0 if retractions is not listed. A server with more fails its round; a second such
     round makes a candidate Unreliable."""

@@ -8,6 +8,23 @@ from paceline.core.record import Count, Number, record
 
 
 @record
+class ContextNumbers:
+    """Requests of one load whose prompts have at least `over` tokens, and fewer than the next ones."""
+
+    over: Count = 0
+    """Tokens of a prompt, as the server counts them."""
+    requests: Count | None = None
+    """How many."""
+    mean_ttft: Number | None = None
+    """Mean time to the first token."""
+    speed: Number | None = None
+    """Output tokens per second of a request under way."""
+    tokens_per_chunk: Number | None = None
+    """Output tokens per chunk of an answer; a chunk holds the tokens of one step, so with a draft this is about the
+    accept length."""
+
+
+@record
 class Numbers:
     """What the client measured of one arm on one workload, and what the server counted. Times in seconds, throughputs
     in output tokens per second; absent: not available."""
@@ -63,6 +80,11 @@ class Numbers:
     """Verify steps."""
     retractions: Count | None = None
     """Requests that the server took back when memory ran out."""
+    cache_hit_rate: Number | None = None
+    """Prompt tokens that came from the prefix cache, as a fraction of all, by the server's counters; absent if none did
+    or it does not count them."""
+    contexts: Annotated[tuple[ContextNumbers, ...], Field(max_length=8)] = ()
+    """Results by length of the prompt, for a dataset with turns."""
     malformed: Count | None = None
     """Answers that do not fit `responseFormat`; absent if it is not set."""
     good_requests: Count | None = None

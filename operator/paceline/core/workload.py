@@ -48,12 +48,20 @@ class Dataset:
     revision: str = "main"
     commit: str | None = None
     """For a dataset of the hub: the commit to which the prefetch resolved the revision."""
+    turns: int = 1
+    """Most answers of one conversation that are generated one after another; 1: only its last one."""
     min_requests: int | None = None
     """Minimum requests of later rounds: they send as many as the first round's baseline shows to be enough, at most
     `requests`, or more if `requests` is this minimum. None: all rounds send as many."""
     part: int | None = None
     """Prompts from the start of one round's part of the set to the start of the next, in a round with fewer requests
     than the first, or more; None: as many as `requests`."""
+
+    @property
+    def stride(self) -> int:
+        """Prompts of the set from the first of one round to the first of the next. A round begins with a whole
+        conversation, so it may pass over all but one of a conversation's turns."""
+        return (self.part or self.requests) + self.turns - 1
 
     @property
     def address(self) -> Source:
@@ -97,6 +105,11 @@ class Workload:
     @property
     def weight(self) -> float:
         return self.dataset.weight
+
+
+def fewest_requests(concurrency: int, turns: int | None) -> int:
+    """Fewest requests of a closed loop: as many of a conversation's requests as follow one another count as one."""
+    return WAVES * concurrency * (turns or 1)
 
 
 def workload_name(dataset: str, concurrency: int, rate: float | None, ramp_from: int | None = None) -> str:

@@ -61,6 +61,12 @@ class Work:
     timed: int | None = None
     """Answers of more than one token with a recorded time per token; aborted ones have none."""
 
+    @property
+    def cache_hit_rate(self) -> float | None:
+        """Prompt tokens found in the prefix cache, as a fraction of all; None if none were, or if it is not known."""
+        cached, all_of_them = self.cached_tokens or 0, self.prompt_tokens or 0
+        return cached / all_of_them if cached > 0 and all_of_them > 0 else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:

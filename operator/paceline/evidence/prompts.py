@@ -14,7 +14,7 @@ def repeated(workload: Workload, round: int, size: int) -> bool:
     dataset = workload.dataset
     if round < 0:  # a search's round: all rounds of a search send the same prompts
         return dataset.requests > size
-    return round * (dataset.part or dataset.requests) + dataset.requests > size
+    return round * dataset.stride + dataset.requests + dataset.turns - 1 > size
 
 
 def repeated_note(workloads: Iterable[Workload], round: int, sizes: Mapping[str, int]) -> list[str]:

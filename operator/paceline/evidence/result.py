@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 
 from paceline.core.manifest import Scalar
-from paceline.core.numbers import Numbers, TimeParts
+from paceline.core.numbers import ContextNumbers, Numbers, TimeParts
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
 from paceline.evidence.failures import Failure
@@ -28,6 +28,13 @@ WARM = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Context(ContextNumbers):
+    """Requests of one load with prompts of about one length, in a round's result."""
+
+    __pydantic_config__ = ConfigDict()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point(Numbers):
     """One arm on one workload, in a round's result.
 
@@ -45,6 +52,7 @@ class Point(Numbers):
     fullness: float | None = None
     """Mean number of requests under way in the steady window, as a fraction of the concurrency. On a ramp, which has no
     such window: the largest number of requests under way, as a fraction of its top."""
+    contexts: tuple[Context, ...] = ()
     good_tokens: int | None = None
     mean_input: float | None = None
     """Tokens of a prompt, including the server's template; equal on all arms of a round."""

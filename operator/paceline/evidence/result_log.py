@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from paceline.core.text import error_text, in_all_texts, printable
-from paceline.evidence.result import Parts, Point, Replicate, RoundResult
+from paceline.evidence.result import Context, Parts, Point, Replicate, RoundResult
 
 PREFIX = "paceline2 "
 _LONGEST_ERROR = 200
@@ -25,7 +25,7 @@ LONGEST_WORD = 500
 """Maximum characters of a version, a product or an id: the API server refuses a status with a longer one."""
 _LONGEST_VALUE = 2048
 """Maximum characters of a resolved argument; users cannot set longer ones (`api.types.Argument`)."""
-MOST_GPUS, MOST_POSITIONS, MOST_NOTES = 64, 32, 8
+MOST_GPUS, MOST_POSITIONS, MOST_CONTEXTS, MOST_NOTES = 64, 32, 8, 8
 ALWAYS_THERE, POSITIONS = ("asked", "completed", "errors"), "accepted_at"
 """Fields of a point: counts that are always there, and the list that is cut to `MOST_POSITIONS`."""
 LARGEST, SMALLEST = 1e15, 1e-9
@@ -146,14 +146,20 @@ def _replicate(one: Replicate) -> Replicate:
 
 
 PARTS = tuple(field.name for field in fields(Parts))
-NUMBERS = tuple(field.name for field in fields(Point) if field.name not in ("workload", POSITIONS))
+NUMBERS = tuple(field.name for field in fields(Point) if field.name not in ("workload", "contexts", POSITIONS))
+CONTEXT = tuple(field.name for field in fields(Context))
 
 
 def _point(point: Point) -> Point:
     counts = {name: getattr(point, name) for name in ALWAYS_THERE}
     numbers = {name: _measured(getattr(point, name), _digits(name)) for name in NUMBERS} | counts
     measured = all(_measured(fraction) is not None for fraction in point.accepted_at)
-    return replace(point, accepted_at=point.accepted_at if measured else (), **numbers)
+    contexts = tuple(map(_context, point.contexts[:MOST_CONTEXTS]))
+    return replace(point, accepted_at=point.accepted_at if measured else (), contexts=contexts, **numbers)
+
+
+def _context(one: Context) -> Context:
+    return Context(**{name: _measured(getattr(one, name)) for name in CONTEXT if name != "over"}, over=max(0, one.over))
 
 
 def _digits(name: str) -> int:

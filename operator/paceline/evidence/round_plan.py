@@ -149,6 +149,8 @@ class RoundPlan:
             for key in ("adapter", "response_format"):
                 if not workload["dataset"][key]:
                     del workload["dataset"][key]
+            if workload["dataset"]["turns"] == 1:
+                del workload["dataset"]["turns"]
             if workload["dataset"]["temperature"] == 0:
                 del workload["dataset"]["temperature"]
             for key in ("slo", "min_requests", "part", "ramp_from"):

@@ -8,7 +8,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from paceline.api import round as recorded
 from paceline.api.round import ReplicateParity, Round
 from paceline.core import BASELINE, INCUMBENT, Answers, Measurement, Workload
 from paceline.core.manifest import Scalar
-from paceline.core.numbers import Numbers
+from paceline.core.numbers import ContextNumbers, Numbers
 from paceline.core.record import finite, from_status, inner, slots, to_status
 from paceline.evidence import clocks
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure, of_server
@@ -28,7 +28,7 @@ from paceline.evidence.result import Parts, Replicate, RoundResult
 from paceline.evidence.result_log import PARTS
 from paceline.evidence.round_plan import RoundPlan
 
-_TAKEN = tuple(field.name for field in fields(Numbers))
+_TAKEN = tuple(field.name for field in fields(Numbers) if field.name != "contexts")
 """Numbers of a point that a record takes from the round's result."""
 METRICS = {slot.wire: slot.name for slot in slots(recorded.PointRecord) if inner(slot.type) in (int, float)}
 """Metrics of a measurement: name in status and in `Gate.limits` → the point record's field. `kvTokens` is added from
@@ -344,6 +344,7 @@ def _point(judged: Judged, workload: Workload, drafts: int | None) -> recorded.P
     return replace(
         record,
         **numbers,
+        contexts=tuple(ContextNumbers(**asdict(one)) for one in judged.point.contexts),
         at_rest=judged.at_rest,
         accept_rate=(length - 1) / proposed if length and proposed else None,
         mean_concurrency=mean_under_way(judged.point, workload) or None if workload.at_one_load else None,

@@ -20,6 +20,7 @@ _LATENCIES = (*FIRST_TOKEN, "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E"
 BOUNDED_BY: Mapping[str, str] = {
     **dict.fromkeys(_LATENCIES, "maxIncrease"),
     "energyPerToken": "maxIncrease",
+    "cacheHitRate": "maxDecrease",
     "kvTokens": "maxDecrease",
     "retractions": "max",
 }

@@ -1,7 +1,7 @@
-"""Converts one entry of a file of prompts, in common formats, to a request for a server.
+"""Converts one entry of a file of prompts, in common formats, to requests for a server.
 
-The last answer of a conversation is requested: everything before it is sent as history, and the file's own answer is
-not sent. A conversation that ends with a question or with a tool's result is sent completely.
+An answer of a conversation is requested, its last one or each: everything before it is sent as history, and the file's
+own answer is not sent. A conversation that ends with a question or with a tool's result is sent completely.
 """
 
 import json
@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from paceline.core import response_format
+from paceline.core.text import error_text
+from paceline.pods.round.answers import AWAITED
 
 Message = Mapping[str, Any]
 
@@ -61,21 +63,53 @@ class DatasetError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """`messages` in the form of OpenAI's API; `options` are other fields of the request (`OF_A_REQUEST`)."""
+    """`messages` in the form of OpenAI's API; `options` are other fields of its requests (`OF_A_REQUEST`).
+
+    Requests are written when they are needed: those of a long conversation are many times larger than it is.
+    """
 
     messages: tuple[Message, ...]
+    turns: tuple[int, ...]
+    """Number of messages of each request; they are sent one after another."""
     options: Mapping[str, Any] = field(default_factory=dict)
     time: float | None = None
     """Arrival time in any unit; None if not given."""
 
     @property
-    def body(self) -> str:
-        """The request's fields as JSON."""
-        return json.dumps({**self.options, "messages": self.messages}, ensure_ascii=False)
+    def waits(self) -> bool:
+        """Whether its history has answers of the server that is asked."""
+        return AWAITED in self.messages
+
+    def body(self, turn: int) -> str:
+        """A request's fields as JSON."""
+        return json.dumps({**self.options, "messages": self.messages[: self.turns[turn]]}, ensure_ascii=False)
 
 
 def conversation(entry: Any, where: str) -> Conversation | None:
-    """The request of an entry; None if its questions are blank. `where` begins the message of a DatasetError."""
+    """An entry with all answers that can be asked for; None if its questions are blank. `where` begins the message of a
+    DatasetError."""
+    messages = _messages(entry, where)
+    if not _ends_with_a_question(messages[:-1] if messages and messages[-1]["role"] == "assistant" else messages):
+        raise DatasetError(f"{where} asks nothing: end it with a user or tool message, or with the answer to one")
+    if not any(_text(message).strip() for message in messages if _asks(message)):
+        return None
+    ends = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
+    turns = tuple(end for end in (*ends, len(messages)) if _ends_with_a_question(messages[:end]))
+    fields = entry if isinstance(entry, dict) else {}
+    found = Conversation(
+        messages=tuple(messages[: turns[-1]]), turns=turns, options=_options(fields, where), time=_time(fields, where)
+    )
+    try:
+        found.body(-1).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise DatasetError(f"{where} has {half!a}, half of a character whose text was cut: remove it") from error
+    return found
+
+
+def _messages(entry: Any, where: str) -> list[Message]:
+    if isinstance(entry, list):
+        return _agentic_trace(entry, where)
     kind = next(
         (kind for kind in CONVERSATION_FORMATS if isinstance(entry, dict) and _is_there(kind, entry.get(kind))), None
     )
@@ -83,20 +117,11 @@ def conversation(entry: Any, where: str) -> Conversation | None:
         raise DatasetError(
             f'{where} has neither messages nor conversations: write {{"messages": [{{"role": "user", …}}]}}'
         )
-    messages = CONVERSATION_FORMATS[kind](entry[kind], f"{where}: {kind}")
-    if messages and messages[-1]["role"] == "assistant":
-        messages = messages[:-1]
-    if not messages or messages[-1]["role"] not in ASKING or not any(map(_asks, messages)):
-        raise DatasetError(f"{where} asks nothing: end it with a user or tool message, or with the answer to one")
-    if not any(_text(message).strip() for message in messages if _asks(message)):
-        return None
-    found = Conversation(messages=tuple(messages), options=_options(entry, where), time=_time(entry, where))
-    try:
-        found.body.encode()
-    except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        raise DatasetError(f"{where} has {half!a}, half of a character whose text was cut: remove it") from error
-    return found
+    return CONVERSATION_FORMATS[kind](entry[kind], f"{where}: {kind}")
+
+
+def _ends_with_a_question(messages: Sequence[Message]) -> bool:
+    return bool(messages) and messages[-1]["role"] in ASKING and any(map(_asks, messages))
 
 
 def _time(entry: Mapping[str, Any], where: str) -> float | None:
@@ -123,7 +148,7 @@ def _in_utc(time: datetime) -> float:
 
 
 def _is_there(kind: str, value: Any) -> bool:
-    return isinstance(value, list) or (kind == PROMPT and isinstance(value, str))
+    return isinstance(value, list) or (kind in (PROMPT, "messages_json") and isinstance(value, str))
 
 
 def _options(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -141,6 +166,38 @@ def _options(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def _openai(messages: Sequence[Any], where: str) -> list[Message]:
     return [_message(message, "role", "content", where) for message in _objects(messages, where, "role", "content")]
+
+
+def _messages_json(text: str | Sequence[Any], where: str) -> list[Message]:
+    try:
+        said = json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{where} is not JSON: {error_text(error)}") from error
+    if not isinstance(said, list):
+        raise DatasetError(f"{where} must be the JSON of a list of messages")
+    return _openai(said, where)
+
+
+def agentic_trace(text: str) -> list[Any]:
+    """The conversations of a file of SGLang's `agentic_trace`; empty for a file of another format."""
+    try:
+        said = json.loads(text) if text.lstrip()[:1] == "{" else None
+    except (ValueError, RecursionError):
+        return []
+    found = said.get("conversations") if isinstance(said, dict) else None
+    return found if isinstance(found, list) and all(isinstance(one, list) for one in found) else []
+
+
+def _agentic_trace(turns: Sequence[Any], where: str) -> list[Message]:
+    """Each turn has the messages that follow the answer to the turn before, which the file does not have."""
+    found: list[Message] = []
+    for turn in turns:
+        said = turn.get("messages") if isinstance(turn, dict) else None
+        if not isinstance(said, list):
+            raise DatasetError(f"{where} must be a list of turns, each with messages")
+        if said:
+            found += [*([AWAITED] if found else []), *_openai(said, where)]
+    return found
 
 
 def _sharegpt(messages: Sequence[Any], where: str) -> list[Message]:
@@ -170,6 +227,7 @@ def _prompt(prompt: Any, where: str) -> list[Message]:
 
 CONVERSATION_FORMATS: Mapping[str, Callable[[Any, str], list[Message]]] = {
     "messages": _openai,
+    "messages_json": _messages_json,
     "conversations": _sharegpt,
     "conversation": _sharegpt,
     "turns": _speed_bench,

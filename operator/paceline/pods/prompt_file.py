@@ -7,15 +7,16 @@ A prefetch reads the file before weights are downloaded, a round before it measu
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from paceline.core import Scheme, Source
 from paceline.core.text import error_text
-from paceline.pods.conversation import DatasetError, conversation
+from paceline.pods.conversation import Conversation, DatasetError, agentic_trace, conversation
 from paceline.pods.prompt_table import READERS, conversation_columns
 
 LARGEST_FILE = 256 << 20
@@ -24,20 +25,25 @@ LARGEST_FILE = 256 << 20
 __all__ = ["LARGEST_FILE", "DatasetError", "Prompts", "read_prompts"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prompts:
-    """In the file's order; `sha256` is of its bytes. `usable` are request bodies (`Conversation.body`)."""
+    """In the file's order; `sha256` is of its bytes."""
 
-    usable: tuple[str, ...]
+    conversations: tuple[Conversation, ...]
+    """Each with the requests that are sent one after another: one, unless turns are measured."""
     sha256: str
-    times: tuple[float | None, ...] = ()
-    """Arrival time of each item of `usable`, in any unit; None if not given."""
+
+    @property
+    def usable(self) -> int:
+        """Number of requests."""
+        return sum(len(one.turns) for one in self.conversations)
 
 
 @cache
-def read_prompts(file: Path, source: Source) -> Prompts:
-    """The prompts of a file; messages name its `source`. The file is read only once: a ConfigMap may change during a
-    round, whose arms must get the same prompts. Raises DatasetError."""
+def read_prompts(file: Path, source: Source, turns: int = 1) -> Prompts:
+    """The prompts of a file; messages name its `source`. `turns`: most answers of a conversation to ask for one after
+    another. The file is read only once: a ConfigMap may change during a round, whose arms must get the same prompts.
+    Raises DatasetError."""
     try:
         if file.stat().st_size > LARGEST_FILE:
             raise DatasetError(f"{source}: larger than {LARGEST_FILE >> 20} MiB: take a part of it")
@@ -53,13 +59,27 @@ def read_prompts(file: Path, source: Source) -> Prompts:
         raise DatasetError(f"{source}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise DatasetError(f"{source}: not UTF-8 at byte {error.start}") from error
-    numbered = (conversation(entry, f"{source}: entry {number}") for number, entry in enumerate(entries, 1))
-    conversations = [found for found in numbered if found]
     # Duplicates are dropped: the second one would be answered from the cache, which no interval would show.
-    times: dict[str, float | None] = {}
-    for one in conversations:
-        times.setdefault(one.body, one.time)
-    return Prompts(usable=tuple(times), sha256=hashlib.sha256(content).hexdigest(), times=tuple(times.values()))
+    found: dict[bytes, Conversation] = {}
+    for number, entry in enumerate(entries, 1):
+        if whole := conversation(entry, f"{source}: entry {number}"):
+            for part in _parts(whole, turns):
+                found.setdefault(hashlib.sha256(part.body(-1).encode()).digest(), part)
+    return Prompts(conversations=tuple(found.values()), sha256=hashlib.sha256(content).hexdigest())
+
+
+def _parts(whole: Conversation, most: int) -> Iterator[Conversation]:
+    """The conversation's last request, or all of them in parts of about equal size, at most `most` each. Its history
+    cannot begin in the middle if it has the server's answers: then the first ones are its only part."""
+    count = len(whole.turns)
+    if most == 1:
+        yield replace(whole, turns=whole.turns[-1:])
+    elif whole.waits:
+        yield replace(whole, turns=whole.turns[:most])
+    else:
+        parts = math.ceil(count / most)
+        for part in range(parts):
+            yield replace(whole, turns=whole.turns[part * count // parts : (part + 1) * count // parts])
 
 
 def _of_table(file: Path, source: Source) -> Iterator[Any]:
@@ -70,12 +90,15 @@ def _of_table(file: Path, source: Source) -> Iterator[Any]:
 
 
 def _entries(text: str, source: Source) -> Iterator[Any]:
-    """The items of a JSON array, or of JSON lines."""
+    """The items of a JSON array, or of JSON lines; of a file of SGLang's `agentic_trace`, its conversations."""
     if text.lstrip()[:1] == "[":
         try:
             yield from json.loads(text)
         except (ValueError, RecursionError) as error:
             raise DatasetError(f"{source}: no JSON: {error_text(error)}") from error
+        return
+    if traced := agentic_trace(text):
+        yield from traced
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():

@@ -107,6 +107,7 @@ def run(manifest: Object) -> RunView:
         goodput=tuple(by_request.goodput(spec, arms, rounds)),
         prompts=tuple(by_request.prompts(arms, workloads, rounds)),
         lengths=tuple(by_request.lengths(arms, workloads, rounds)),
+        contexts=tuple(by_request.contexts(arms, rounds)),
         trade_offs=tuple(trade_offs(spec, values)),
         over_loads=tuple(over_loads(spec, values, of_a_search=bool(searching))),
         crossover=crossing,

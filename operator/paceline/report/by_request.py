@@ -1,14 +1,15 @@
-"""Results per request: goodput, speed-ups by prompt, and the lengths of prompts and answers."""
+"""Results per request: goodput, speed-ups by prompt, and lengths of prompts and answers with the speed at each."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from paceline.api.round import Inputs, PointRecord, Round
 from paceline.core.manifest import Object
+from paceline.core.numbers import ContextNumbers
 from paceline.core.record import finite
 from paceline.evidence.round_status import last_tries
 from paceline.report.measured import geometric, points_of, why
-from paceline.report.model import Goodput, Lengths, PromptsView
+from paceline.report.model import ContextView, Goodput, Lengths, PromptsView
 from paceline.report.read import named_workload
 
 Points = Sequence[PointRecord]
@@ -66,6 +67,35 @@ def lengths(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Roun
             )  # fmt: skip
 
 
+def contexts(arms: Sequence[str], rounds: Sequence[Round]) -> Iterator[ContextView]:
+    """The results of every arm by the length of prompts."""
+    seen: dict[tuple[str, int], dict[str, dict[int, ContextNumbers]]] = {}
+    for entry in last_tries(rounds):
+        for point in entry.points:
+            for one in () if why(point) else point.contexts:
+                seen.setdefault((point.workload, one.over), {}).setdefault(point.arm, {})[entry.round] = one
+    for (workload, over), by_arm in sorted(seen.items()):
+        base = _speeds(by_arm.get(arms[0], {}))
+        for arm in arms:
+            if mine := by_arm.get(arm, {}):
+                speeds = _speeds(mine)
+                ratios = [speed / base[number] for number, speed in speeds.items() if number in base]
+                yield ContextView(
+                    arm=arm,
+                    workload=workload,
+                    over=over,
+                    requests=sum(one.requests or 0 for one in mine.values()),
+                    speed=_positive(speeds.values()),
+                    ratio=_positive(ratios) if arm != arms[0] else None,
+                    ttft=_positive(one.mean_ttft for one in mine.values()),
+                    tokens_per_chunk=_positive(one.tokens_per_chunk for one in mine.values()),
+                )
+
+
+def _speeds(by_round: Mapping[int, ContextNumbers]) -> dict[int, float]:
+    return {number: speed for number, one in by_round.items() if (speed := finite(one.speed)) and speed > 0}
+
+
 def slo_text(slo: Object) -> str:
     """For example TTFT ≤ 500ms, ITL ≤ 50ms."""
     return ", ".join(f"{name.upper()} ≤ {slo[name]}" for name in ("ttft", "itl") if slo.get(name))
@@ -102,5 +132,10 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _geometric(points: Points, of: Callable[[PointRecord], float | None]) -> float | None:
-    positive = [value for value in _values(points, of) if value > 0]
+    return _positive(map(of, points))
+
+
+def _positive(values: Iterable[float | None]) -> float | None:
+    """The geometric mean of the positive ones."""
+    positive = [value for one in values if (value := finite(one)) is not None and value > 0]
     return geometric(positive) if positive else None

@@ -146,6 +146,22 @@ class Lengths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextView:
+    """Requests of one arm on one workload with prompts of at least `over` tokens: number over all rounds, output tokens
+    per second of a request under way, its ratio to the baseline's in the same rounds, seconds to the first token, and
+    output tokens per chunk; geometric means over rounds."""
+
+    arm: str
+    workload: str
+    over: int
+    requests: int
+    speed: float | None
+    ratio: float | None
+    ttft: float | None
+    tokens_per_chunk: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadView:
     """At one concurrency: output tokens per second of all requests per GPU of a server, and of one user after the first
     token (the inverse of the mean time per output token)."""
@@ -362,6 +378,8 @@ class RunView:
     """For workloads with an slo."""
     prompts: tuple[PromptsView, ...]
     lengths: tuple[Lengths, ...]
+    contexts: tuple[ContextView, ...]
+    """For datasets with turns."""
     trade_offs: tuple[TradeOff, ...]
     """For datasets that were measured at several concurrencies."""
     over_loads: tuple[Throughput, ...]

@@ -24,6 +24,7 @@ def sections(run: RunView) -> tuple[Section, ...]:
         Section(heading="Acceptance by position", says=POSITIONS, table=_positions(run)),
         Section(heading="Goodput", says=GOODPUT, table=goodput_section(run)),
         Section(heading="Speed-up prompt by prompt", says=_PROMPTS, table=prompts_section(run)),
+        Section(heading="Length of the context", says=_CONTEXTS, table=contexts_section(run)),
         Section(heading="Lengths", says=LENGTHS, table=lengths_section(run), caption="Lengths of prompts and answers"),
     )
     return tuple(section for section in every if section.table.rows)
@@ -46,6 +47,11 @@ _PROMPTS = (
     "Output tokens per second of a request, from its sending to its end, over those of the same prompt at the "
     "baseline in the same round. It includes all that happened while the two were under way: even against a server "
     "of equal speed, the worst tenth is below 1x and the best above."
+)
+_CONTEXTS = (
+    "Requests of a conversation follow one another, and the cache has what came before. Tokens per second of a request "
+    "count from its sending to its end. A chunk of an answer has the tokens of one step. A point on a workload has the "
+    "requests of all lengths; these parts of it decide nothing."
 )
 LENGTHS = (
     "Tokens: of prompts as the client counts their text, without the server's template (conversations as the server "
@@ -118,6 +124,25 @@ def prompts_section(run: RunView) -> HtmlTable:
     )
     head = ("Worst tenth, at most", "Median prompt", "Best tenth, at least", "Slower than the baseline")
     return HtmlTable(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
+
+
+def contexts_section(run: RunView) -> HtmlTable:
+    """Results by the length of prompts, in tokens."""
+    rows = (
+        (
+            TableCell(text=one.workload),
+            TableCell(text=f"{one.over:,} or more"),
+            TableCell(text=one.arm),
+            TableCell(text=f"{one.requests:,}"),
+            _plain(one.speed),
+            TableCell(text=ratio_text(one.ratio) if one.ratio else "–"),
+            TableCell(text="–" if one.ttft is None else f"{significant(1000 * one.ttft)} ms"),
+            _plain(one.tokens_per_chunk),
+        )
+        for one in run.contexts
+    )
+    head = ("Requests", "Tokens/s of a request", "Over the baseline", "TTFT mean", "Tokens a chunk")
+    return HtmlTable(head=("Workload", "Prompt tokens", "Arm", *head), words=3, rows=tuple(rows))
 
 
 def lengths_section(run: RunView) -> HtmlTable:

@@ -199,6 +199,7 @@ _COLUMNS = (
     Column(head="Accepted length", metric="acceptLength"),
     Column(head="Accepted", metric="acceptRate", unit=lambda _: ("%", 100.0)),
     Column(head="Proposed", metric="draftTokens"),
+    Column(head="Prompt from the cache", metric="cacheHitRate", unit=lambda _: ("%", 100.0)),
     Column(head="J a token", metric="energyPerToken"),
     Column(head="Cost of a million tokens", metric=COST),
     *(

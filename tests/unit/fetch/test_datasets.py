@@ -65,7 +65,7 @@ async def test_prompts_arrive_beside_the_models_pinned_and_by_themselves(pod: Po
         assert (dataset.commit, dataset.bytes) == (hub.commit(REPOSITORY), len(content))
         assert dataset.path == snapshot_path(dataset.source, dataset.commit).replace("/models", str(pod.volume), 1)
         assert content_of(dataset) == content
-        assert len(read_prompts(Path(dataset.path), Source.parse(dataset.source)).usable) in (48, 24)
+        assert read_prompts(Path(dataset.path), Source.parse(dataset.source)).usable in (48, 24)
     assert not list((pod.volume / "hub").rglob("datasets--*/**/README.md"))
 
 

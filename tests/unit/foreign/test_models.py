@@ -85,8 +85,10 @@ def test_a_file_of_prompts_is_read_or_refused(
     file = tmp_path / f"prompts.{ending}"
     file.write_bytes(data.draw(good))
     with refused(DatasetError):
-        for text in read_prompts.__wrapped__(file, Source.parse("pvc://ours/prompts.jsonl")).usable:
-            text.encode()
+        turns = data.draw(st.sampled_from([1, 3]))
+        for one in read_prompts.__wrapped__(file, Source.parse("pvc://ours/prompts.jsonl"), turns).conversations:
+            one.body(0).encode()
+            one.body(-1).encode()
 
 
 def lines(entries: list[object]) -> bytes:

@@ -59,7 +59,8 @@ def test_its_prompts_are_all_different_and_read_in_every_form(tmp_path: Path) ->
         if name.endswith((".json", ".jsonl", ".parquet")):
             file = tmp_path / Path(name).name
             file.write_bytes(content)
-            texts += read_prompts(file, Source.parse(f"hf://datasets/paceline-test/prompts/{name}")).usable
+            found = read_prompts(file, Source.parse(f"hf://datasets/paceline-test/prompts/{name}"))
+            texts += [one.body(-1) for one in found.conversations]
     assert len(texts) == len(set(texts)) == 84
 
 

@@ -1,36 +1,77 @@
 """Which prompts a round sends."""
 
 import dataclasses
+import json
+from collections.abc import Sequence
+from itertools import chain
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.support.rounds import PLAN
 
 from paceline.core import Dataset, Parity, Workload
+from paceline.evidence.prompts import repeated
 from paceline.pods import datasets
+from paceline.pods.conversation import Conversation
 from paceline.pods.round import choose, load
 
-TEN = tuple(f"prompt {number}" for number in range(10))
+
+def asked(text: str, *more: str) -> Conversation:
+    """A conversation of as many questions."""
+    messages = [{"role": "user", "content": one} for one in (text, *more)]
+    return Conversation(messages=tuple(messages), turns=tuple(range(1, len(messages) + 1)))
+
+
+TEN = choose.shuffled([asked(f"prompt {number}") for number in range(10)])
+
+
+def measured(ordered: Sequence[Conversation], round: int, requests: int, part: int | None = None) -> tuple[str, ...]:
+    return tuple(chain.from_iterable(choose.measured_prompts(ordered, round, requests, part or requests)))
+
+
+def prompts(conversations: Sequence[Conversation]) -> tuple[str, ...]:
+    return tuple(one.body(turn) for one in conversations for turn in range(len(one.turns)))
 
 
 def test_rounds_take_one_part_of_a_set_after_another_and_begin_again() -> None:
-    rounds = [choose.measured_prompts(TEN, number, 3) for number in range(5)]
-    assert sorted(sum(rounds[:3], ())) == sorted({*rounds[0], *rounds[1], *rounds[2]})
-    assert len({*rounds[0], *rounds[1], *rounds[2]}) == 9
-    assert {*rounds[3]} - {*rounds[0], *rounds[1], *rounds[2]} == {choose.shuffled(TEN)[9]}
-    assert rounds[3][1:] == choose.shuffled(TEN)[:2]
-    assert rounds[4] == choose.shuffled(TEN)[2:5]
+    rounds = [measured(TEN, number, 3) for number in range(5)]
+    assert sum(rounds[:3], ()) == prompts(TEN[:9])
+    assert rounds[3] == prompts([TEN[9], *TEN[:2]])
+    assert rounds[4] == prompts(TEN[2:5])
 
 
 def test_the_order_is_that_of_hashes_and_not_the_files() -> None:
     """A file may be sorted by topic, and a round is to be a sample of all of it. Known outside: sha256sum says it."""
-    assert choose.shuffled(("a", "b", "c")) == ("c", "b", "a")  # 2e7d…, 3e23…, ca97…
-    assert choose.shuffled(("c", "a", "b")) == ("c", "b", "a")
+    c, a, b = (asked(text) for text in "cab")
+    assert a.body(0) == '{"messages": [{"role": "user", "content": "a"}]}'
+    assert choose.shuffled([a, b, c]) == choose.shuffled([c, a, b]) == (c, a, b)  # 0c29…, aa1c…, d543…
 
 
 def test_a_set_with_fewer_prompts_than_requests_is_sent_again_from_its_beginning() -> None:
-    one, other = choose.shuffled(TEN[:2])
-    assert choose.measured_prompts(TEN[:2], 0, 5) == (one, other, one, other, one)
-    assert choose.measured_prompts(TEN[:2], 1, 5) == (other, one, other, one, other)
+    one, other = prompts(TEN[:2])
+    assert measured(TEN[:2], 0, 5) == (one, other, one, other, one)
+    assert measured(TEN[:2], 1, 5) == (other, one, other, one, other)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(1, 9), st.integers(0, 5))
+def test_rounds_of_conversations_begin_with_whole_ones_and_share_none_that_the_set_can_spare(
+    lengths: list[int], requests: int, rounds: int
+) -> None:
+    """In the bounds of `repeated`, which says when prompts come again."""
+    ordered = [asked(*(f"{number} {turn}" for turn in range(length))) for number, length in enumerate(lengths)]
+    data = Dataset(name="code", source="pvc://a/b", requests=requests, max_tokens=8, turns=max(lengths))
+    seen: list[str] = []
+    for number in range(rounds):
+        found = choose.measured_prompts(ordered, number, requests, data.stride)
+        assert sum(map(len, found)) == requests
+        assert all(len(json.loads(turns[0])["messages"]) == 1 for turns in found)
+        whole = {one.body(0): len(one.turns) for one in ordered}
+        assert all(len(turns) == whole[turns[0]] for turns in found[:-1])
+        seen += chain.from_iterable(found)
+        if not repeated(Workload(dataset=data, concurrency=1), number, sum(lengths)):
+            assert len(set(seen)) == len(seen)
 
 
 @pytest.mark.parametrize(
@@ -45,27 +86,23 @@ def test_a_window_sends_as_many_different_prompts_as_there_are(
     requests: int, places: int, different: int, own: int
 ) -> None:
     for number in range(4):
-        measured = choose.measured_prompts(TEN, number, requests)
-        found = choose.warm_up(TEN, measured, places)
+        mine = frozenset(measured(TEN, number, requests))
+        found = choose.warm_up(TEN, mine, places)
         assert (len(found), len(set(found))) == (places, different)
-        assert len({*found} & {*measured}) == own
+        assert len({*found} & mine) == own
 
 
 def test_a_warm_up_uses_prompts_that_no_round_measures() -> None:
     """Three rounds of three leave one."""
-    rounds = [choose.measured_prompts(TEN, number, 3) for number in range(3)]
-    for measured in rounds:
-        assert not {*choose.warm_up(TEN, measured, 1)} & {*sum(rounds, ())}
+    rounds = [measured(TEN, number, 3) for number in range(3)]
+    for mine in rounds:
+        assert not {*choose.warm_up(TEN, mine, 1)} & {*sum(rounds, ())}
 
 
 def test_rounds_of_different_requests_share_no_prompt_while_the_set_has_others() -> None:
     """Each sends the beginning of its part, and parts are as long as the first round."""
-    sent = [
-        choose.measured_prompts(TEN, 0, 5, None),
-        choose.measured_prompts(TEN, 1, 2, 5),
-        choose.measured_prompts(TEN, 2, 3, 5),
-    ]
-    assert sent[1] == choose.measured_prompts(TEN, 1, 5)[:2]
+    sent = [measured(TEN, 0, 5), measured(TEN, 1, 2, 5), measured(TEN, 2, 3, 5)]
+    assert sent[1] == measured(TEN, 1, 5)[:2]
     assert not {*sent[0]} & {*sent[1]}
     assert sent[2] == sent[0][:3], "ten prompts are two parts of five"
 

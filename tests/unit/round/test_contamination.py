@@ -18,7 +18,7 @@ PROMPT_TOKENS = 6000
 def body(number: int, **options: Any) -> str:
     found = conversation({"messages": [MANUAL, {"role": "user", "content": f"{number}: what is it?"}], **options}, "")
     assert found
-    return found.body
+    return found.body(-1)
 
 
 def form(kind: str) -> dict[str, Any]:

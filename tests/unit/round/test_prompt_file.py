@@ -47,7 +47,12 @@ SHAREGPT = json.dumps([
 
 def texts(found: Prompts) -> list[str]:
     """Of prompts that are one question each."""
-    return [json.loads(body)["messages"][0]["content"] for body in found.usable]
+    return [one["messages"][0]["content"] for one in bodies(found)]
+
+
+def bodies(found: Prompts) -> list[Any]:
+    """Of all requests."""
+    return [json.loads(one.body(turn)) for one in found.conversations for turn in range(len(one.turns))]
 
 
 @pytest.mark.parametrize("content", [OPENAI, SHAREGPT, lines(*json.loads(SHAREGPT)), f"\n{OPENAI}\n\n"])
@@ -132,7 +137,7 @@ ASKED = {"messages": TWO}
 )  # fmt: skip
 def test_what_is_sent_of_a_conversation(tmp_path: Path, entry: dict[str, Any], sent: dict[str, Any]) -> None:
     found = read_prompts(file(tmp_path, lines(entry)), SOURCE)
-    assert [json.loads(body) for body in found.usable] == [sent]
+    assert bodies(found) == [sent]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +155,7 @@ def test_of_benchmarks_the_first_turn_is_asked(tmp_path: Path, entry: dict[str, 
 
 def test_a_file_may_have_questions_and_conversations(tmp_path: Path) -> None:
     found = read_prompts(file(tmp_path, lines({"messages": TWO[:1]}, {"messages": TWO})), SOURCE)
-    assert [len(json.loads(body)["messages"]) for body in found.usable] == [1, 3]
+    assert [len(body["messages"]) for body in bodies(found)] == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +223,7 @@ MESSAGES = "[{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'conte
 )
 def test_a_table_of_parquet(tmp_path: Path, row: str, usable: list[Any]) -> None:
     found = read_prompts(parquet(tmp_path / "train.parquet", row), SOURCE)
-    assert list(map(json.loads, found.usable)) == usable
+    assert bodies(found) == usable
 
 
 def test_a_table_of_csv(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from paceline.api import run_manifest_spec
 from paceline.api.status import PoolStatus
 from paceline.core import (
     BASELINE,
-    WAVES,
     Arm,
     DeploymentSpec,
     Gate,
@@ -18,6 +17,7 @@ from paceline.core import (
     Server,
     Workload,
     default_looks,
+    fewest_requests,
 )
 from paceline.core.kept import by_value
 from paceline.engines.grid import ADAPTIVE
@@ -84,8 +84,8 @@ def _with_arms(pool: PoolSettings, arms: tuple[Arm, ...], default: int) -> PoolS
 
 
 def _lighter(workload: Workload) -> Workload:
-    requests = workload.dataset.requests
-    fewer = max(math.ceil(requests / SHARE), min(requests, FEWEST), WAVES * workload.concurrency)
+    requests, turns = workload.dataset.requests, workload.dataset.turns
+    fewer = max(math.ceil(requests / SHARE), min(requests, FEWEST), fewest_requests(workload.concurrency, turns))
     return replace(workload, dataset=replace(workload.dataset, requests=fewer))
 
 

@@ -15,9 +15,10 @@ import os
 import resource
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import aiohttp
 import uvloop
 
 from paceline.pods.round.answers import (
+    AWAITED,
     LONGEST_ERROR,
     UNREADABLE,
     Answered,
@@ -33,6 +35,7 @@ from paceline.pods.round.answers import (
     malformed,
     refusal_text,
     stream_events,
+    with_answers,
 )
 from paceline.pods.round.answers import load_report as report_of
 
@@ -49,13 +52,21 @@ TICK = 0.01
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
     """`bodies` are in sending order. Each is sent when one of `concurrency` slots is free; with `arrivals`, at its time
-    in seconds after the start; with `levels`, when at most that many requests would then be running."""
+    in seconds after the start; with `levels`, when at most that many requests would then be running. With `turns`, the
+    number of each request in its conversation from 0, a slot takes a whole conversation."""
 
     url: str
     bodies: tuple[Mapping[str, Any], ...]
     concurrency: int
     arrivals: tuple[float, ...] | None = None
     levels: tuple[int, ...] | None = None
+    turns: tuple[int, ...] | None = None
+
+    @property
+    def conversations(self) -> Iterator[range]:
+        """Numbers of the requests that are sent one after another."""
+        begins = [number for number in range(len(self.bodies)) if not (self.turns and self.turns[number])]
+        return (range(*ends) for ends in pairwise([*begins, len(self.bodies)]))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -63,13 +74,14 @@ class Requests:
     @classmethod
     def from_json(cls, text: str) -> "Requests":
         raw = json.loads(text)
-        arrivals, levels = raw["arrivals"], raw.get("levels")
+        arrivals, levels, turns = raw["arrivals"], raw.get("levels"), raw.get("turns")
         return cls(
             url=raw["url"],
             bodies=tuple(raw["bodies"]),
             concurrency=raw["concurrency"],
             arrivals=None if arrivals is None else tuple(arrivals),
             levels=None if levels is None else tuple(levels),
+            turns=None if turns is None else tuple(turns),
         )
 
 
@@ -86,6 +98,7 @@ async def send(requests: Requests, key: str) -> Mapping[str, Any]:
         own = {"client_cpu": sender.cpu_share(duration), "client_lag": sender.lag}
     return {
         **report_of(sender.answers, duration),
+        **({"turns": requests.turns} if requests.turns else {}),
         **own,
         "malformed": malformed(requests.bodies, sender.answers),
     }
@@ -100,6 +113,7 @@ class StreamEnd:
     ended: float
     chunks: Sequence[Chunk] = ()
     error: str = ""
+    read: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,11 +150,14 @@ class Sender:
                 watching.cancel()
 
     async def closed_loop(self) -> None:
-        numbers = iter(range(len(self.requests.bodies)))
+        conversations = self.requests.conversations
 
         async def place() -> None:
-            for number in numbers:
-                await self.ask(number)
+            for numbers in conversations:
+                for number in numbers:
+                    ended = await self.ask(number)
+                    if number != numbers[-1]:
+                        await ended.read.wait()
 
         await asyncio.gather(*(place() for _ in range(self.requests.concurrency)))
 
@@ -169,14 +186,21 @@ class Sender:
 
         await asyncio.gather(*(at(number, self.began + seconds) for number, seconds in enumerate(arrivals)))
 
-    async def ask(self, number: int, due: float | None = None) -> None:
+    def body(self, number: int) -> Mapping[str, Any]:
+        """The request, with the answers to the earlier ones of its conversation if it waited for them."""
+        body, turn = self.requests.bodies[number], self.requests.turns[number] if self.requests.turns else 0
+        if not turn or AWAITED not in body["messages"]:
+            return body
+        return with_answers(body, (one.answer for one in self.answers[number - turn : number]))
+
+    async def ask(self, number: int, due: float | None = None) -> StreamEnd:
         """Send one request and receive its stream to the end. Its times begin at `due`, or now: if this process sends
         it late, the delay counts."""
         due = time.perf_counter() if due is None else due
         chunks: list[Chunk] = []
         error = ""
         try:
-            async with await self.post(self.requests.bodies[number]) as response:
+            async with await self.post(self.body(number)) as response:
                 size = 0
                 async for data in response.content.iter_any():
                     chunks.append((time.perf_counter(), data))
@@ -187,7 +211,9 @@ class Sender:
                     error = f"{response.status} {response.reason}: {refusal_text(body)}"
         except (aiohttp.ClientError, OSError, ValueError) as caught:
             error = f"{type(caught).__name__}: {caught}"[:LONGEST_ERROR]
-        self.ended.put_nowait(StreamEnd(number=number, due=due, ended=time.perf_counter(), chunks=chunks, error=error))
+        ended = StreamEnd(number=number, due=due, ended=time.perf_counter(), chunks=chunks, error=error)
+        self.ended.put_nowait(ended)
+        return ended
 
     async def post(self, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
         """One response. A request of which nothing could be sent, because the server had just closed the kept
@@ -203,6 +229,7 @@ class Sender:
         """Parses ended streams, one after another, until there are no more."""
         while ended := await self.ended.get():
             self.answers[ended.number] = await self.answered(ended)
+            ended.read.set()
 
     async def answered(self, ended: StreamEnd) -> Answered:
         """Failures are in the answer's `error`."""

@@ -46,23 +46,33 @@ class LoadError(RuntimeError):
 
 
 def prompts_of_load(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
-    """One prompt per request of the workload, different ones in each round (`choose`). A smaller built-in set repeats
-    prompts within the round. A user's smaller set raises DatasetError: a cache makes repeated prompts look fast."""
-    usable, requests = _all(plan, workload).usable, workload.dataset.requests
-    if len(usable) < requests and workload.dataset.address.scheme is not Scheme.BUILTIN:
+    """One prompt per request of the workload, in the order of sending."""
+    return tuple(itertools.chain.from_iterable(conversations_of_load(plan, workload)))
+
+
+def conversations_of_load(plan: RoundPlan, workload: Workload) -> tuple[tuple[str, ...], ...]:
+    """The prompts of the workload, different ones in each round (`choose`). A smaller built-in set repeats prompts
+    within the round. A user's smaller set raises DatasetError: a cache makes repeated prompts look fast."""
+    found, requests = _all(plan, workload), workload.dataset.requests
+    if found.usable < requests and workload.dataset.address.scheme is not Scheme.BUILTIN:
         raise DatasetError(
-            f"{workload.name}: {workload.dataset.source} has {count(len(usable), 'usable prompt')}, but {requests} "
-            "requests are to be sent (requests, or five times the concurrency if that is more): add prompts, or lower "
-            "these"
+            f"{workload.name}: {workload.dataset.source} has {count(found.usable, 'usable prompt')}, but {requests} "
+            "requests are to be sent (requests, or five times the concurrency, times turns, if that is more): add "
+            "prompts, or lower these"
         )
     if workload.dataset.arrivals == Arrivals.REPLAYED:
-        return tuple(usable[place] for place in replay.places_of_round(_times(plan, workload), plan.drawn, requests))
-    return choose.measured_prompts(usable, plan.drawn, requests, workload.dataset.part)
+        places = replay.places_of_round(_times(plan, workload), plan.drawn, requests)
+        return tuple((found.conversations[place].body(0),) for place in places)
+    if workload.dataset.turns == 1 and any(one.waits for one in found.conversations):
+        raise DatasetError(
+            f"{workload.name}: {workload.dataset.source} has no answers: set turns; its history then has the servers'"
+        )
+    return choose.measured_prompts(_shuffled(found), plan.drawn, requests, workload.dataset.stride)
 
 
 def _times(plan: RoundPlan, workload: Workload) -> tuple[float, ...]:
     """The arrival times of all usable prompts. Raises DatasetError if a prompt has no time."""
-    found = _all(plan, workload).times
+    found = [one.time for one in _all(plan, workload).conversations]
     times = tuple(time for time in found if time is not None)
     if missing := len(found) - len(times):
         raise DatasetError(
@@ -86,7 +96,7 @@ def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     """Two prompts per concurrent slot, so that half of them arrive one by one beside running requests, as most of a
     load's do. All windows send the same ones."""
     places = min(max(FEWEST_WARM_UP, 2 * workload.concurrency), workload.dataset.requests)
-    return choose.warm_up(_all(plan, workload).usable, prompts_of_load(plan, workload), places)
+    return choose.warm_up(_shuffled(_all(plan, workload)), frozenset(prompts_of_load(plan, workload)), places)
 
 
 def with_prompts_to_compare(plan: RoundPlan) -> RoundPlan:
@@ -94,7 +104,7 @@ def with_prompts_to_compare(plan: RoundPlan) -> RoundPlan:
     Raises DatasetError if a required one has too few: repeating a prompt shows nothing."""
     if plan.parity is None:
         return plan
-    usable, first = len(_all(plan, plan.workloads[0]).usable), plan.workloads[0].dataset
+    usable, first = len(_all(plan, plan.workloads[0]).conversations), plan.workloads[0].dataset
     if usable < plan.parity.samples and plan.parity_required:
         raise DatasetError(
             f"parity: {first.source} has {count(usable, 'usable prompt')}, but {plan.parity.samples} are to be "
@@ -105,10 +115,10 @@ def with_prompts_to_compare(plan: RoundPlan) -> RoundPlan:
 
 def tools_are_taken(plan: RoundPlan) -> None:
     """Raises DatasetError if the servers would refuse requests because of their tools."""
-    bodies = {workload: tuple(map(json.loads, _all(plan, workload).usable)) for workload in plan.workloads}
     for arm in _first_of_each_engine(plan):
         given = {word.partition("=")[0].replace("_", "-") for word in arm.argv}
-        for workload, asked in bodies.items():
+        for workload in plan.workloads:
+            asked = ({**one.options, "messages": one.messages} for one in _all(plan, workload).conversations)
             needed = {flag for body in asked for flag in ENGINES[arm.engine].tools_need(body)}
             if missing := sorted(needed - given):
                 raise DatasetError(
@@ -127,7 +137,7 @@ def parity_question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[st
     """The request for one prompt of parity, with only the messages of a chat: a tool call is not comparable text."""
     assert plan.parity
     probe = probe_of(arm)
-    asked = json.loads(_all(plan, plan.workloads[0]).usable[prompt])
+    asked = json.loads(_all(plan, plan.workloads[0]).conversations[prompt].body(0))
     model = model_of(plan, arm, plan.workloads[0])
     body = request_body(plan.parity, model, asked["messages"], candidate=arm.candidate)
     return {**probe.body(PARITY), **probe.whole, **body}
@@ -139,7 +149,8 @@ def sample(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> list[Mapping
     assert probe.histogram
     name, tokens = f"{_name_of(workload)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
     fields = {**_fields(plan, arm, workload, name=name, tokens=tokens), **probe.histogram.body}
-    return [{**fields, **json.loads(prompt)} for prompt in prompts_of_load(plan, workload)[: positions.SAMPLES]]
+    first = [turns[0] for turns in conversations_of_load(plan, workload)]
+    return [{**fields, **json.loads(prompt)} for prompt in first[: positions.SAMPLES]]
 
 
 def digests(plan: RoundPlan) -> dict[str, str]:
@@ -149,7 +160,7 @@ def digests(plan: RoundPlan) -> dict[str, str]:
 
 def usable_prompts(plan: RoundPlan) -> dict[str, int]:
     """Dataset → number of its usable prompts."""
-    return {workload.dataset.name: len(_all(plan, workload).usable) for workload in plan.workloads}
+    return {workload.dataset.name: _all(plan, workload).usable for workload in plan.workloads}
 
 
 def _all(plan: RoundPlan, workload: Workload) -> Prompts:
@@ -158,15 +169,20 @@ def _all(plan: RoundPlan, workload: Workload) -> Prompts:
     if dataset.address.scheme is Scheme.BUILTIN:
         return _built_in(dataset.address.name)
     if dataset.name in plan.files:
-        return read_prompts(Path(plan.files[dataset.name]), dataset.address)
+        return read_prompts(Path(plan.files[dataset.name]), dataset.address, dataset.turns)
     raise DatasetError(f"{workload.name}: cannot read {dataset.source}")
+
+
+@cache
+def _shuffled(prompts: Prompts) -> tuple[Conversation, ...]:
+    return choose.shuffled(prompts.conversations)
 
 
 @cache
 def _built_in(name: str) -> Prompts:
     texts = datasets.load_dataset(name)
-    usable = tuple(Conversation(messages=({"role": "user", "content": text},)).body for text in texts)
-    return Prompts(usable=usable, sha256=hashlib.sha256(json.dumps(texts).encode()).hexdigest())
+    asked = tuple(Conversation(messages=({"role": "user", "content": text},), turns=(1,)) for text in texts)
+    return Prompts(conversations=asked, sha256=hashlib.sha256(json.dumps(texts).encode()).hexdigest())
 
 
 def _name_of(workload: Workload, window: int = 0) -> str:
@@ -198,13 +214,17 @@ def send_load(plan: RoundPlan, arm: ArmCommand, workload: Workload, scratch: Pat
 def load_requests(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> Requests:
     """The requests of a load: equal for every arm, with the same arrivals, or the same `levels` of a ramp."""
     name, tokens = _name_of(workload), workload.dataset.max_tokens
-    bodies = _bodies(plan, arm, workload, prompts_of_load(plan, workload), name=name, tokens=tokens)
+    conversations = conversations_of_load(plan, workload)
+    prompts = tuple(itertools.chain.from_iterable(conversations))
+    bodies = _bodies(plan, arm, workload, prompts, name=name, tokens=tokens)
+    turns = (number for each in conversations for number in range(len(each)))
     return Requests(
         url=_url(arm),
         bodies=bodies,
         concurrency=workload.concurrency,
         arrivals=_arrivals(plan, workload, workload.rate, len(bodies)) if workload.rate else None,
         levels=workload.levels or None,
+        turns=tuple(turns) if workload.dataset.turns > 1 else None,
     )
 
 

@@ -3,16 +3,21 @@ speed relative to the same prompt at the baseline."""
 
 import itertools
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import stdev
+from itertools import zip_longest
+from statistics import fmean, stdev
 from typing import Any
 
 from paceline.core import Slo
 from paceline.evidence import Point
+from paceline.evidence.result import Context
 
 LoadReport = Mapping[str, Any]
 """A load's report: a column per number, a row per request, in the order of the prompts (`answers.report`)."""
+CONTEXTS = (0, 4096, 16384, 65536)
+"""Tokens from which on prompts count as longer ones."""
 _FEWEST = 8
 """Minimum requests for computing a spread."""
 
@@ -30,6 +35,8 @@ class RequestRow:
     """From its start to the end of its answer."""
     tokens: int
     error: str
+    turn: int = 0
+    """Its number in its conversation; the next one is sent when it is answered."""
 
     @property
     def end(self) -> float:
@@ -49,8 +56,10 @@ class RequestRow:
 def request_rows(report: LoadReport) -> list[RequestRow]:
     columns = ("starts", "ttfts", "itls", "latencies", "output_lens", "errors")
     return [
-        RequestRow(start=start, first=first, gaps=gaps, seconds=seconds, tokens=tokens, error=error)
-        for start, first, gaps, seconds, tokens, error in zip(*(report[name] for name in columns), strict=True)
+        RequestRow(start=start, first=first, gaps=gaps, seconds=seconds, tokens=tokens, error=error, turn=turn)
+        for start, first, gaps, seconds, tokens, error, turn in zip(
+            *(report[name] for name in columns), report.get("turns") or [0] * len(report["errors"]), strict=True
+        )
     ]
 
 
@@ -78,6 +87,25 @@ def length_fields(report: LoadReport) -> dict[str, Any]:
         "p50_output": at(answers, 0.5),
         "p99_output": at(answers, 0.99),
     }
+
+
+def by_context(report: LoadReport) -> tuple[Context, ...]:
+    """Answered requests by the length of their prompts."""
+    rows = [(one, length) for one, length in zip(request_rows(report), report["input_lens"], strict=True)]
+    found = []
+    for over, below in zip_longest(CONTEXTS, CONTEXTS[1:], fillvalue=sys.maxsize):
+        if within := [one for one, length in rows if one.tokens and not one.error and over <= length < below]:
+            tokens = sum(one.tokens for one in within)
+            found.append(
+                Context(
+                    over=over,
+                    requests=len(within),
+                    mean_ttft=fmean(one.first for one in within),
+                    speed=tokens / math.fsum(one.seconds for one in within),
+                    tokens_per_chunk=tokens / sum(len(one.arrivals) for one in within),
+                )
+            )
+    return tuple(found)
 
 
 def request_speeds(report: LoadReport) -> tuple[float, ...]:

@@ -4,13 +4,22 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from statistics import fmean
 from typing import Any
 
 from paceline.core import Workload
 from paceline.engines import Speculation
 from paceline.evidence import Point
-from paceline.pods.round.per_request import RequestRow, good, length_fields, most_under_way, request_rows, speed_spread
+from paceline.pods.round.per_request import (
+    RequestRow,
+    by_context,
+    good,
+    length_fields,
+    most_under_way,
+    request_rows,
+    speed_spread,
+)
 
 STEADY = 0.9
 """Share of the concurrency: the steady-state window is the time with at least this share."""
@@ -50,6 +59,7 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
         good_requests=good_requests,
         good_tokens=good_tokens,
         **length_fields(report),
+        contexts=by_context(report) if workload.dataset.turns > 1 else (),
         request_spread=None if errors or not workload.at_one_load else speed_spread(report),
         client_cpu=report.get("client_cpu"),
         client_lag=report.get("client_lag"),
@@ -86,19 +96,23 @@ class Steady:
 def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
     """Throughput in the steady window; None if it is empty.
 
+    Of a conversation's turns only the first prefills much that is not cached, and its slot is in use until the last.
+
     The window begins when 90 % of a closed loop's concurrency is in use, and ends when fewer are, because no requests
     remain to be sent. It gives the rate at which pieces of answers arrive at full concurrency. Tokens per piece are
     averaged over all answers: the window ends before the last answers do, and these have the fewest tokens per piece,
     so counting tokens only inside the window would give too many (decision 0025).
     """
     answered = request_rows(report)
-    enough = math.ceil(STEADY * min(concurrency, len(answered)))
+    begun = [one for one in answered if not one.turn]
+    ended = [one for one, following in zip_longest(answered, answered[1:]) if not (following and following.turn)]
+    enough = math.ceil(STEADY * min(concurrency, len(begun)))
     if not enough:
         return None
-    start = sorted(one.start for one in answered)[enough - 1]
-    end = sorted(one.end for one in answered)[-enough]
+    start = sorted(one.start for one in begun)[enough - 1]
+    end = sorted(one.end for one in ended)[-enough]
     pieces = sorted(arrival for one in answered for arrival in one.arrivals)
-    begin = _beginning(answered[:concurrency], sorted(one.arrivals[0] for one in answered), pieces, (start, end))
+    begin = _beginning(begun[:concurrency], sorted(one.arrivals[0] for one in begun), pieces, (start, end))
     if end <= begin:
         return None
     under_way = math.fsum(max(0.0, min(one.end, end) - max(one.start, start)) for one in answered)

@@ -194,7 +194,12 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
             yield SaveLine({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = without_aborted(point(workload, report, speculated), report, work)
-            measured = replace(measured, warm_up_windows=warmed_up.windows, warm_up_gain=warmed_up.gain)
+            measured = replace(
+                measured,
+                warm_up_windows=warmed_up.windows,
+                warm_up_gain=warmed_up.gain,
+                cache_hit_rate=work.cache_hit_rate,
+            )
             if idle or cold or warm:
                 used = energy_between(idle, cold, warm, plan.own_gpus)
                 noted["no_energy"] = noted.get("no_energy") or used.unknown
