@@ -14,7 +14,6 @@ from typing import Any
 
 from paceline.core import response_format
 from paceline.core.text import error_text
-from paceline.pods.round.answers import AWAITED
 
 Message = Mapping[str, Any]
 
@@ -54,6 +53,8 @@ PROMPT = "prompt"
 """The field with a single question, as in vLLM's `custom`."""
 _ELSEWHERE = "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"
 """SPEED-Bench's placeholder for a turn whose text has another licence."""
+AWAITED: Message = {"role": "assistant", "content": None}
+"""Stands for the server's answer to the request before; no message of a file is without content."""
 ASKING = ("user", "tool")
 
 

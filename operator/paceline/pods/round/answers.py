@@ -12,8 +12,6 @@ from typing import Any
 Chunk = tuple[float, bytes]
 """A part of a stream, and its arrival time in seconds."""
 FORM = "response_format"
-AWAITED: Mapping[str, Any] = {"role": "assistant", "content": None}
-"""A message of a request that stands for the server's answer to the one before, as one of the same conversation."""
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Errors for JSON that is not an answer."""
 _MOST_TOKENS = 1 << 31
@@ -47,8 +45,8 @@ class Answered:
 
 
 def with_answers(body: Mapping[str, Any], texts: Iterator[str]) -> Mapping[str, Any]:
-    """The body with these texts in the place of the answers that it waited for."""
-    filled = [{**one, "content": next(texts)} if one == AWAITED else one for one in body["messages"]]
+    """The body with these texts in the place of the answers that it waited for: messages without content."""
+    filled = [{**one, "content": next(texts)} if one["content"] is None else one for one in body["messages"]]
     return {**body, "messages": filled}
 
 

@@ -26,7 +26,6 @@ import aiohttp
 import uvloop
 
 from paceline.pods.round.answers import (
-    AWAITED,
     LONGEST_ERROR,
     UNREADABLE,
     Answered,
@@ -189,9 +188,7 @@ class Sender:
     def body(self, number: int) -> Mapping[str, Any]:
         """The request, with the answers to the earlier ones of its conversation if it waited for them."""
         body, turn = self.requests.bodies[number], self.requests.turns[number] if self.requests.turns else 0
-        if not turn or AWAITED not in body["messages"]:
-            return body
-        return with_answers(body, (one.answer for one in self.answers[number - turn : number]))
+        return with_answers(body, (one.answer for one in self.answers[number - turn : number])) if turn else body
 
     async def ask(self, number: int, due: float | None = None) -> StreamEnd:
         """Send one request and receive its stream to the end. Its times begin at `due`, or now: if this process sends

@@ -12,7 +12,7 @@ from typing import Any
 
 from paceline.engines import Work
 from paceline.evidence import Point
-from paceline.pods.round.answers import AWAITED
+from paceline.pods.conversation import AWAITED
 
 CACHE_SLACK = 0.05
 """Allowed cached prompt tokens in addition to shared prefixes, as a share of all: prefixes are counted in characters.
