@@ -1,15 +1,17 @@
 """make_traffic.py DIR: prompts in the formats that people have, and a LoRA adapter, for the models of dev/test-sglang.
 
 From the functions that DIR/trained/corpus holds back, into DIR/traffic: chats of three turns with a system prompt,
-calls of a tool, a parquet file, and a log with the times at which its requests came. The adapter is for
-DIR/trained/big, made by seed. The same bytes every time, but for the parquet file, whose writer may change.
+calls of a tool, a parquet file, twenty trajectories in two formats, and a log with the times at which its requests
+came. The adapter is for DIR/trained/big, made by seed. The same bytes every time, but for the parquet file, whose
+writer may change.
 """
 
 import hashlib
+import itertools
 import json
 import random
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,10 @@ def main(directory: Path) -> None:
     write_lines(traffic / "chats.jsonl", map(chat, questions[::3], questions[1::3], questions[2::3]))
     write_lines(traffic / "tools.jsonl", map(call, questions))
     write_lines(traffic / "log.jsonl", log(questions))
+    again = itertools.cycle(questions)
+    fours = [list(itertools.islice(again, 4)) for _ in range(20)]
+    write_lines(traffic / "sessions.jsonl", map(session, fours))
+    write_lines(traffic / "trace.json", [{"metadata": {}, "conversations": list(map(trace, fours))}])
     write_table(traffic / "functions.parquet", questions)
     write_adapter(traffic / "adapter", json.loads((directory / "trained" / "big" / "config.json").read_text()))
 
@@ -54,15 +60,35 @@ def chat(first: str, second: str, third: str) -> Mapping[str, Any]:
 
 def call(question: str) -> Mapping[str, Any]:
     """What a tool has found is asked about."""
-    name = question.partition("(")[0].removeprefix("def ")
-    wanted = {"name": FIND["function"]["name"], "arguments": json.dumps({"name": name})}
+    task = {"role": "user", "content": f"Complete {_name(question)}."}
+    return {"messages": [task, *_found(question)], "tools": [FIND]}
+
+
+def _name(question: str) -> str:
+    return question.partition("(")[0].removeprefix("def ")
+
+
+def _found(question: str) -> list[Mapping[str, Any]]:
+    wanted = {"name": FIND["function"]["name"], "arguments": json.dumps({"name": _name(question)})}
     called = [{"id": "call_1", "type": "function", "function": wanted}]
-    messages = [
-        {"role": "user", "content": f"Complete {name}."},
+    return [
         {"role": "assistant", "content": None, "tool_calls": called},
         {"role": "tool", "tool_call_id": "call_1", "content": question},
     ]
-    return {"messages": messages, "tools": [FIND]}
+
+
+def session(questions: Sequence[str]) -> Mapping[str, Any]:
+    """A row of thoughtworks/agentic-coding-trajectories: one tool after another is called, five answers."""
+    task = {"role": "user", "content": f"Complete {_name(questions[0])}."}
+    calls = itertools.chain.from_iterable(map(_found, questions))
+    messages = [SYSTEM, task, *calls, {"role": "assistant", "content": "    return None"}]
+    return {"session_id": _name(questions[0]), "messages_json": json.dumps(messages), "tools": [FIND]}
+
+
+def trace(questions: Sequence[str]) -> list[Mapping[str, Any]]:
+    """A conversation of SGLang's `agentic_trace`: the assistant's messages are left out."""
+    asked = [[{"role": "user", "content": question}] for question in questions]
+    return [{"messages": turn, "prompt_tokens": 0} for turn in ([SYSTEM, *asked[0]], *asked[1:])]
 
 
 def log(questions: Iterable[str]) -> Iterable[Mapping[str, Any]]:

@@ -22,6 +22,7 @@ from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, forecast
 from paceline.plan.run.next_requests import next_workloads, with_enough_requests
 from paceline.plan.simulation.answers import round_result
+from paceline.pods.conversation import Conversation
 from paceline.pods.round.choose import measured_prompts
 
 EVEN = [1.0] * 4
@@ -175,9 +176,10 @@ def test_what_a_person_has_limited_is_not_lengthened(changes: Mapping[str, Any])
 
 def test_rounds_of_more_send_other_prompts_than_the_first_and_each_other() -> None:
     """The first round's part is smaller than theirs, so theirs begin after it."""
-    prompts = tuple(map(str, range(10_000)))
-    first, *later = [measured_prompts(prompts, 0, 160), *(measured_prompts(prompts, n, 738, 738) for n in range(1, 9))]
-    assert len({*first, *itertools.chain(*later)}) == 160 + 8 * 738
+    one = Conversation(messages=(), turns=(0,))
+    prompts = tuple(replace(one, options={"number": number}) for number in range(10_000))
+    rounds = [measured_prompts(prompts, 0, 160, 160), *(measured_prompts(prompts, n, 738, 738) for n in range(1, 9))]
+    assert len(set(itertools.chain(*rounds))) == 160 + 8 * 738
 
 
 def test_a_round_of_more_says_so() -> None:

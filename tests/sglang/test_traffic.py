@@ -1,13 +1,14 @@
 """Traffic of one's own on the real server: chats, a parquet file, tools, an adapter, a JSON schema, a replayed log."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from tests.sglang.measured import Measured
 
 pytestmark = pytest.mark.timeout(3600)
 ARMS = ("baseline", "chain")
-LOADS = ("chats@1", "table@1", "tools@1", "style@1", "form@1", "log@0.1/s")
+LOADS = ("chats@1", "table@1", "tools@1", "style@1", "form@1", "sessions@1", "trace@1", "log@0.1/s")
 
 
 def test_nothing_was_emulated_or_forced(traffic: Measured) -> None:
@@ -27,10 +28,15 @@ def test_a_chat_is_sent_with_its_system_prompt_and_its_history(traffic: Measured
         assert inputs["chats@1"] > 2 * inputs["table@1"]
 
 
-def test_who_sends_what(traffic: Measured) -> None:
-    """One question a row is sent by SGLang's own client, all else by Paceline's."""
-    senders = {load: traffic.report(0, "baseline", load).get("client") for load in LOADS}
-    assert senders == {load: None if load in ("table@1", "style@1") else "paceline" for load in LOADS}
+@pytest.mark.parametrize("arm", ARMS)
+def test_trajectories_find_what_came_before_in_the_cache(traffic: Measured, arm: str) -> None:
+    for load in ("sessions@1", "trace@1"):
+        for point in (one for one in traffic.points(arm) if one["workload"] == load):
+            assert 0.4 < float(point["cacheHitRate"]) < 1
+            assert [(one["over"], one["requests"]) for one in point["contexts"]] == [(0, 20)]
+        lengths = traffic.report(0, arm, load)["input_lens"]
+        turns = traffic.report(0, arm, load)["turns"]
+        assert all(later > one for (one, _), (later, turn) in pairwise(zip(lengths, turns, strict=True)) if turn)
 
 
 @pytest.mark.parametrize("arm", ARMS)

@@ -182,6 +182,7 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
     },
     "own_traffic": {
         "benchmark.datasets.0.adapter": "sql",
+        "benchmark.datasets.0.turns": 4,
         "benchmark.datasets.0.revision": "v2",
         "benchmark.datasets.1.slo.ttft": "1s",
         "benchmark.datasets.1.slo.itl": "60ms",

@@ -10,6 +10,7 @@ MANY = [{"name": f"c{i}", "tree": tree(i + 1, 1, i + 2)} for i in range(12)]
 SEARCH = {"numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 8}, "numDraftTokens": {"min": 2, "max": 32}}
 SEARCHES: tuple[Change, ...] = (*BY_DEFAULT, ("spec.pools.1.search", SEARCH))
 RATE = {"requestRate": "8"}
+TURNS = {"name": "agent", "source": "configMap://prompts/agent.jsonl", "turns": 8}
 KEY = {"name": "keys", "key": "admin"}
 TWO_EACH: tuple[Change, ...] = (("spec.pools.0.replicas", 2), ("spec.pools.1.replicas", 2))
 
@@ -153,6 +154,14 @@ CEL: tuple[Told, ...] = (
     ("a rate that no number of requests lasts for",
      (("spec.benchmark.datasets", [CODE]), ("spec.pools.0.load", [{"requestRate": "5001", "maxConcurrency": 8}])),
      "spec.pools"),
+    ("turns at a rate",
+     (("spec.benchmark.datasets", [TURNS]), ("spec.pools.0.load", [{**RATE, "maxConcurrency": 8}])),
+     "spec.pools"),
+    ("more turns at once than a load has requests",
+     (("spec.benchmark.datasets", [TURNS]), ("spec.pools.0.load", [{"concurrency": [8, 4096]}])),
+     "spec.pools"),
+    one("turns of single questions", "spec.benchmark.datasets", [{**CODE, "turns": 4}],
+        "spec.benchmark.datasets[0].turns"),
     one("a rate alone", "spec.pools.0.load", [RATE], "spec.pools[0].load"),
     one("a dataset under two kinds of load", "spec.pools.0.load", [{"concurrency": [8]}, RATE], "spec.pools[0].load"),
     one("a dataset twice at a concurrency", "spec.pools.0.load",
@@ -309,6 +318,12 @@ OF_A_RUN: tuple[Told, ...] = (
             "name": "code", "source": "builtin://code", "requests": 96, "requestRate": "12", "concurrency": 32},
         "spec.workloads[0].requests"),
     one("no time at all for a run's workload", "spec.timeouts", {"workload": "0s"}, "spec.timeouts.workload"),
+    one("a run's turns on a ramp", "spec.workloads.0", {**TURNS, "rampFrom": 1, "concurrency": 8},
+        "spec.workloads[0].turns"),
+    one("too few requests for a run's turns", "spec.workloads.0", {**TURNS, "requests": 319, "concurrency": 8},
+        "spec.workloads"),
+    one("more turns than a run's load has requests", "spec.workloads.0", {**TURNS, "concurrency": 4096},
+        "spec.workloads[0].turns"),
     one("a run's budget of nothing", "spec.budget", {"gpuHours": "0"}, "spec.budget.gpuHours"),
     one("a commit of a built-in set", "spec.workloads.0.commit", "0" * 40, "spec.workloads[0].commit"),
     one("a run's model on another claim", "spec.target.source", "pvc://other/model", "spec"),

@@ -178,6 +178,7 @@ OTHER_WORDS = {
     "meanE2E": METRIC,
     "p95E2E": METRIC,
     "energyPerToken": METRIC,
+    "cacheHitRate": METRIC,
     "kvTokens": METRIC,
     "retractions": METRIC,
     **dict.fromkeys(get_args(ProfiledField), "what is locked is named as its field is"),

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 from tests.support.rounds import PLAN
+from tests.support.trajectories import sessions, traced, trajectory
 from tests.unit.round.pod import Start
 from tests.unit.round.test_round import fake, published_pair
 
@@ -18,6 +19,7 @@ from paceline.pods.prompt_file import DatasetError, read_prompts
 from paceline.pods.round import load
 from paceline.pods.round.per_request import by_context
 
+PARSER = ("--tool-call-parser", "qwen3_coder")
 SOURCE = Source.parse("pvc://team/trajectories.jsonl")
 CALL = {"id": "1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
 
@@ -132,26 +134,24 @@ def test_a_request_waits_for_the_answer_before_it_and_has_it_where_the_file_has_
         assert all(one["content"] for one in mine[2][1::2])
 
 
-def test_a_round_of_trajectories_is_valid_and_says_what_the_cache_and_the_context_did(
-    start: Start, models: Path, port: int, tmp_path: Path
+@pytest.mark.parametrize(("form", "bins"), [(sessions, [0, 4096, 16384]), (traced, [0, 4096])])
+def test_twenty_trajectories_are_measured_by_the_length_of_their_context(
+    start: Start, models: Path, port: int, tmp_path: Path, form: Callable[[Any], str], bins: list[int]
 ) -> None:
-    long = "x = 1; " * 3000
-
-    def entry(number: int) -> str:
-        user = [said("user", f"Mend bug {number}. {long}"), said("assistant", "How?"), said("user", "Well.")]
-        return json.dumps({"messages": [*user, said("assistant", "Done."), said("user", "Thanks.")]})
-
-    file = written(tmp_path, "\n".join(map(entry, range(12))))
-    outcome = start(published_pair(models, port), own(30, turns=3, concurrency=2), change=sending(file)).finish()
+    """Most of each prompt is cached; of a trace only the first answers are asked for, so none of it is long."""
+    twenty = [trajectory(number, steps=4 + number, characters=12_000) for number in range(20)]
+    pair = tuple(dataclasses.replace(arm, argv=(*arm.argv, *PARSER)) for arm in published_pair(models, port))
+    outcome = start(pair, own(80, turns=8, concurrency=2), change=sending(written(tmp_path, form(twenty)))).finish()
     assert outcome.client == 0, outcome.log
     assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
-    for one in outcome.judged.values():
-        assert one.point
-        assert one.point.cache_hit_rate == pytest.approx(2 / 3, abs=0.05)
-        assert [(bin.over, bin.requests) for bin in one.point.contexts] == [(4096, 30)]
-    wide = outcome.judged["wide", "own@2"].point
-    assert wide
-    assert wide.contexts[0].tokens_per_chunk == pytest.approx(wide.accept_length, rel=0.2)
+    points = {arm: judged.point for (arm, _), judged in outcome.judged.items() if judged.point}
+    lengths = [[(one.over, one.requests) for one in point.contexts] for point in points.values()]
+    assert lengths[0] == lengths[1]
+    assert [over for over, _ in lengths[0]] == bins
+    for point in points.values():
+        assert 0.5 < (point.cache_hit_rate or 0) < 0.95
+    for one in points["wide"].contexts:
+        assert one.tokens_per_chunk == pytest.approx(points["wide"].accept_length, rel=0.2)
 
 
 def test_answers_are_told_apart_by_the_length_of_their_prompts() -> None:
