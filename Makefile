@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 # Rewritten assertions of tests are kept: without that every process writes them anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv try check tests-of-check lint docs follow-readme sbom audit browser prometheus test test-pythons test-api-servers test-gcs test-all demo demos demo-killed five-minutes long-stories bench
+.PHONY: help venv try check tests-of-check lint docs follow-readme sbom audit browser prometheus test test-pythons test-api-servers test-gcs test-routed test-all demo demos demo-killed five-minutes long-stories bench
 .PHONY: mutants oracles bench-scale chaos soak faults faults-real generate chart screenshots release-dry demo-kind
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax rehearse-gpu prepare programs archives cluster-up cluster-down images operator-up
 
@@ -227,5 +227,8 @@ test-api-servers: venv prometheus ## tests/api on API servers of the oldest and 
 test-gcs: venv ## models of Google's buckets, from a server on loopback
 	$(BIN)/pytest tests/unit/fetch/long_gcs.py
 
+test-routed: venv ## a tree per class of prompts against the best single tree, emulated, some minutes
+	$(BIN)/pytest tests/unit/measure/long_routed.py
+
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test test-pythons test-api-servers test-gcs follow-readme mutants oracles faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may
+test-all: test test-pythons test-api-servers test-gcs test-routed follow-readme mutants oracles faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from paceline.core.record import Count, Number, record
+from paceline.core.record import ALWAYS, Count, Number, record
 
 
 @record
 class ContextNumbers:
     """Requests of one load whose prompts have at least `over` tokens, and fewer than the next ones."""
 
-    over: Count = 0
+    over: Annotated[Count, ALWAYS] = 0
     """Tokens of a prompt, as the server counts them."""
     requests: Count | None = None
     """How many."""

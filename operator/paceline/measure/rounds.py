@@ -16,10 +16,11 @@ from paceline.evidence.result_log import PREFIX
 from paceline.measure import pod, record
 from paceline.measure.machine import Machine, otherwise, plan_here
 from paceline.measure.pod import Pod
-from paceline.measure.question import IN_MEMORY, LOCAL_SETTINGS
+from paceline.measure.question import IN_MEMORY, LOCAL_SETTINGS, QuestionError
 from paceline.plan import run as planner
 from paceline.plan.objects import finished
 from paceline.plan.run.snapshot import RoundJob
+from paceline.plan.run.steps.check import unpinned
 from paceline.plan.step import Apply, Delete, Plan
 from paceline.pods.round.__main__ import check_arms
 from paceline.render.round_job import round_plan
@@ -53,7 +54,9 @@ class LocalRun:
 
     def check(self) -> None:
         """Find errors that would fail every round, such as unreadable prompts, before anything is started. Raises
-        DatasetError, and OSError for a missing file."""
+        QuestionError, DatasetError, and OSError for a missing file."""
+        for _, missing in unpinned(self.spec):
+            raise QuestionError(missing)
         owner = self._snapshot(None).owner
         check_arms(plan_here(round_plan(owner, self.spec, self.spec.arms, 0, 0), self.machine))
 

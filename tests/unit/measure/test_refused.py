@@ -145,3 +145,11 @@ def test_what_preflight_finds_is_found_here_too(tmp_path: Path, capsys: pytest.C
         put(tmp_path / "models" / name)
     said = refused(tmp_path, capsys, file, "--models", str(tmp_path / "models"), "--emulated")
     assert "spec.draft" in said
+
+
+def test_a_run_needs_a_commit_for_a_model_of_the_hub(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
+) -> None:
+    file = tmp_path / "run-of-the-hub.yaml"
+    file.write_text((EXAMPLES / "benchmark-only.yaml").read_text().replace("pvc://company-models/qwen/", "hf://qwen/"))
+    says(refused(tmp_path, capsys, file, "--models", str(models(tmp_path / "models"))))
