@@ -3,8 +3,9 @@
 import hashlib
 
 import pytest
+import yaml
 from tests.cluster import test_examples as examples
-from tests.support.kubernetes import Namespace
+from tests.support.kubernetes import Manifest, Namespace
 
 from paceline_emulator.hub.prompts import files
 
@@ -38,3 +39,28 @@ def test_the_example_with_prompts_of_the_hub(here: Namespace, hub: str) -> None:
     assert (workload["source"], workload["commit"]) == (source, brought["commit"])
     read = hashlib.sha256(files()["code.jsonl"]).hexdigest()[:12]
     assert {entry["datasets"]["code"] for entry in run["rounds"]} == {read}
+
+
+def test_the_example_with_a_tree_for_each_class_of_prompts(here: Namespace, hub: str) -> None:
+    """Two pools, each measured on its own prompts; the cluster has no Gateway to send requests by a header."""
+    short = [
+        {"name": name, "source": f"builtin://{name}", "requests": 6, "maxTokens": 24}
+        for name in ("code", "terminal", "chat")
+    ]
+    case = examples.Case(example="by-class", argument="EAGLE3", over={"benchmark": {"datasets": short}})
+    manifest = examples.smaller(case, hub)
+    asked = yaml.safe_load((examples.EXAMPLES / "by-class.yaml").read_text())["spec"]["pools"]
+    of = {pool["name"]: pool["load"][0]["datasets"] for pool in asked}
+    manifest["spec"] |= {
+        "pools": [{**pool, "load": [{"concurrency": [1], "datasets": of[pool["name"]]}]} for pool in asked]
+    }
+    del manifest["spec"]["gateway"]
+    here.apply(manifest)
+    here.wait("the first verdict", examples.decided(here, manifest), 2 * examples.WHOLE_SECONDS)
+    here.wait("both verdicts", lambda: len(ended(here)) == 2 or None, examples.WHOLE_SECONDS)
+    found = {run["spec"]["pool"]: [one["dataset"] for one in run["status"]["classes"]] for run in ended(here)}
+    assert found == of
+
+
+def ended(here: Namespace) -> list[Manifest]:
+    return [run for run in here.list("bench") if "classes" in run["status"]]
