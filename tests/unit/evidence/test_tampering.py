@@ -47,9 +47,9 @@ CANNOT_BE_KNOWN: Mapping[str, tuple[str, str]] = {
         "acceptLength acceptRate acceptedAt[] asked bestDecile cacheHitRate completed contexts[].meanTTFT "
         "contexts[].over contexts[].requests contexts[].speed contexts[].tokensPerChunk draftTokens energyPerToken "
         "errors goodRequests goodThroughput goodput keptRate malformed meanConcurrency meanE2E meanTPOT meanTTFT "
-        "medianPrompt offeredRate outputThroughput outputTokens p50Output p50TPOT p50TTFT p90TTFT p95E2E "
-        "p95TPOT p95TTFT p99ITL p99Output p99TPOT p99TTFT requestSpread retractions slowerPrompts verifyCalls warmUpGain warmUpWindows why "
-        "worstDecile",
+        "medianPrompt offeredRate outputThroughput outputTokens p50Output p50TPOT p50TTFT p90TTFT p95E2E p95TPOT "
+        "p95TTFT p99ITL p99Output p99TPOT p99TTFT requestSpread retractions slowerPrompts verifyCalls warmUpGain "
+        "warmUpWindows why worstDecile",
     ),
     "a person wrote it": ("spec.measured.", "machine note"),
     "no hash covers it: fewer requests are evidence for the same question": ("spec.workloads[].", "minRequests"),
