@@ -70,8 +70,8 @@ def _export(args: argparse.Namespace) -> int:
     made = statement.statement(statement.portable(manifest, rounds), rounds)
     outcome = ((manifest.get("status") or {}).get("verdict") or {}).get("outcome")
     if outcome != (found_now := made["predicate"]["verdict"]["outcome"]):
-        judged = f"its verdict is {outcome}, but its rounds say {found_now}" if outcome else "it has no verdict yet"
-        raise statement.StatementError(f"{judged}: export a run that has ended")
+        judged = f"its verdict is {outcome}, but its rounds say {found_now}" if outcome else "it has no verdict"
+        raise statement.StatementError(f"{judged}: export the run that measured its rounds, once it has ended")
     statement.made_again(statement.to_text(made), datetime.now(UTC))
     text = statement.to_text(statement.as_test_result(made) if args.test_result else made)
     if args.output == "-":
