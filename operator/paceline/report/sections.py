@@ -131,7 +131,7 @@ def contexts_section(run: RunView) -> HtmlTable:
     rows = (
         (
             TableCell(text=one.workload),
-            TableCell(text=f"{one.over:,} or more"),
+            TableCell(text=f"from {one.over:,}"),
             TableCell(text=one.arm),
             TableCell(text=f"{one.requests:,}"),
             _plain(one.speed),

@@ -9,7 +9,7 @@ from tests.support.reports import GB10, said, shared_out
 from tests.support.runs import latency
 
 from paceline.report import FORMATS, build_report
-from paceline.report.sections import goodput_section, lengths_section, prompts_section
+from paceline.report.sections import contexts_section, goodput_section, lengths_section, prompts_section
 
 
 def told(**of: dict[str, Any]) -> dict[str, Any]:
@@ -86,6 +86,26 @@ def test_lengths_stand_by_arm() -> None:
         ["code@1", "baseline", "172", "160", "350", "100", "–", "–"],
         ["code@1", "wide", "172", "160", "350", "100", "96.0", "128"],
     ]
+
+
+def test_speeds_stand_by_the_length_of_the_context() -> None:
+    """Of four rounds; an arm's speed over the baseline's is of the rounds that both have."""
+
+    def contexts(short: str, long: str) -> dict[str, Any]:
+        numbers = {"requests": 5, "meanTTFT": "0.02", "tokensPerChunk": "2.5"}
+        return {"contexts": [{"over": 0, "speed": short, **numbers}, {"over": 16384, "speed": long, **numbers}]}
+
+    run = told(baseline=contexts("100", "80"), wide=contexts("150", "40"))
+    last = next(p for p in run["rounds"][3]["points"] if (p["workload"], p["arm"]) == ("code@1", "baseline"))
+    del last["contexts"]
+    rows = [[cell.text for cell in row] for row in contexts_section(said(run)).rows]
+    assert rows == [
+        ["code@1", "from 0", "baseline", "15", "100", "–", "20.0 ms", "2.50"],
+        ["code@1", "from 0", "wide", "20", "150", "1.50x", "20.0 ms", "2.50"],
+        ["code@1", "from 16,384", "baseline", "15", "80.0", "–", "20.0 ms", "2.50"],
+        ["code@1", "from 16,384", "wide", "20", "40.0", "0.50x", "20.0 ms", "2.50"],
+    ]
+    assert "Length of the context" not in FORMATS["html"](build_report([latency()]))
 
 
 def words(html: str) -> str:
