@@ -40,8 +40,8 @@ def bare(prompts: Sequence[str]) -> str:
 
 def shared_share(bodies: Sequence[Mapping[str, Any]]) -> float:
     """The share of all characters in prefixes shared with another of these prompts, which a prefix cache may hold; 1 if
-    the servers' answers become part of prompts. A
-    template writes tools before the messages, or after the system prompt (like Qwen3's); the larger share counts."""
+    the servers' answers become part of prompts. A template writes tools before the messages, or after the system prompt
+    (like Qwen3's); the larger share counts."""
     if any(AWAITED in one["messages"] for one in bodies):
         return 1.0
     return max(_shared(["".join(map(_text, order(one))) for one in bodies]) for order in (_tools_first, _system_first))
