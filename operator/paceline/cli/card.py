@@ -3,7 +3,6 @@
 import argparse
 
 from paceline.cli import options, report_source
-from paceline.core.manifest import Object
 from paceline.report.card import model_card
 
 _NOTES = """\
@@ -25,17 +24,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        print(model_card(_only_run(args)), end="")
+        print(model_card(report_source.only_run(args.name, args)), end="")
     except report_source.UNREPORTABLE as error:
         return report_source.cannot_be_written("card", [args.name], error)
     return 0
-
-
-def _only_run(args: argparse.Namespace) -> Object:
-    """Raises ValueError, which names the runs, for a deployment and for several runs."""
-    found = report_source.read_sources([args.name], args)
-    if len(found.runs) == 1 and not found.deployments:
-        return found.runs[0]
-    every = [*found.runs, *(run for one in found.deployments for run in one.runs)]
-    names = ", ".join(str(run["metadata"]["name"]) for run in every)
-    raise ValueError(f"{args.name}: a card is of one BenchmarkRun; it has {names or 'none'}: name one")

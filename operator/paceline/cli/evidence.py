@@ -63,10 +63,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> int:
     args.live = 0
-    found = report_source.read_sources([args.file], args)
-    if found.deployments or len(found.runs) != 1:
-        raise ValueError(f"{args.file}: name one BenchmarkRun; it has {count(len(found.runs), 'run')}")
-    manifest, rounds = found.runs[0], rounds_of(found.runs[0])
+    manifest = report_source.only_run(args.file, args)
+    rounds = rounds_of(manifest)
     made = statement.statement(statement.portable(manifest, rounds), rounds)
     outcome = ((manifest.get("status") or {}).get("verdict") or {}).get("outcome")
     if outcome != (found_now := made["predicate"]["verdict"]["outcome"]):

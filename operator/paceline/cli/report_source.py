@@ -1,4 +1,4 @@
-"""Finds runs and deployments for `paceline report` and `card`: in files, on stdin, in the cluster."""
+"""Finds runs and deployments for `paceline report`, `card` and `evidence`: in files, on stdin, in the cluster."""
 
 import argparse
 import asyncio
@@ -66,6 +66,16 @@ def read_sources(names: Sequence[str], args: argparse.Namespace) -> ReportSource
     if not (deployments or runs):
         raise ValueError(f"no BenchmarkRun or SpeculativeDeployment in {', '.join(names)}")
     return ReportSources(deployments=deployments, runs=runs)
+
+
+def only_run(name: str, args: argparse.Namespace) -> Manifest:
+    """Raises ValueError, which names the runs, for a deployment and for several runs; else as `read_sources`."""
+    found = read_sources([name], args)
+    if len(found.runs) == 1 and not found.deployments:
+        return found.runs[0]
+    every = [*found.runs, *(run for one in found.deployments for run in one.runs)]
+    names = ", ".join(str(run["metadata"]["name"]) for run in every)
+    raise ValueError(f"{name}: name one BenchmarkRun; it has {names or 'none'}")
 
 
 def cannot_be_written(command: str, names: Sequence[str], error: Exception) -> int:
