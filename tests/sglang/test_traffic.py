@@ -68,8 +68,10 @@ def test_the_log_is_replayed_and_its_goodput_counted(traffic: Measured) -> None:
 
 
 def test_acceptance_by_position_adds_up_to_the_length(traffic: Measured) -> None:
-    """Of the same prompts, asked again after the load."""
-    for point in traffic.points("chain"):
+    """Of the same prompts, asked again after the load; later turns of a conversation are not."""
+    turns = [point for point in traffic.points("chain") if "contexts" in point]
+    assert [point["workload"] for point in turns if "acceptedAt" not in point] == ["sessions@1", "trace@1"] * 2
+    for point in (one for one in traffic.points("chain") if one not in turns):
         shares = [float(share) for share in point["acceptedAt"]]
         assert shares == sorted(shares, reverse=True)
         assert 1 + sum(shares) == pytest.approx(float(point["acceptLength"]), abs=0.15)

@@ -150,6 +150,7 @@ def test_twenty_trajectories_are_measured_by_the_length_of_their_context(
     assert [over for over, _ in lengths[0]] == bins
     for point in points.values():
         assert 0.5 < (point.cache_hit_rate or 0) < 0.95
+    assert points["wide"].accepted_at == (), "asked again, first questions would say nothing of later ones"
     for one in points["wide"].contexts:
         assert one.tokens_per_chunk == pytest.approx(points["wide"].accept_length, rel=0.2)
 

@@ -149,8 +149,7 @@ def sample(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> list[Mapping
     assert probe.histogram
     name, tokens = f"{_name_of(workload)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
     fields = {**_fields(plan, arm, workload, name=name, tokens=tokens), **probe.histogram.body}
-    first = [turns[0] for turns in conversations_of_load(plan, workload)]
-    return [{**fields, **json.loads(prompt)} for prompt in first[: positions.SAMPLES]]
+    return [{**fields, **json.loads(prompt)} for prompt in prompts_of_load(plan, workload)[: positions.SAMPLES]]
 
 
 def digests(plan: RoundPlan) -> dict[str, str]:

@@ -212,7 +212,8 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
                 raise ServerFailed(why)
             points.append(measured)
             fast[workload.name] = request_speeds(report)
-            if arm.speculates and probe.histogram and not measured.accepted_at:
+            asks_again = arm.speculates and workload.dataset.turns == 1  # a later turn has another acceptance
+            if asks_again and probe.histogram and not measured.accepted_at:
                 points[-1] = replace(measured, accepted_at=(yield from _positions(arm, workload, probe.histogram)))
         if plan.parity:
             answers = yield from _answers(arm, probe, plan.parity.samples)
