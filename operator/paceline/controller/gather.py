@@ -148,11 +148,14 @@ def _read(cluster: WatchedCluster, manifest: Manifest, settings: Settings) -> Sp
 
 
 async def _keys(cluster: WatchedCluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:
-    """Name → keys of a ConfigMap; None if it does not exist. Only these few are read: ConfigMaps are not watched."""
+    """Name → keys of a ConfigMap; None if it does not exist, no entry if they cannot be known. Only these few are read:
+    ConfigMaps are not watched."""
     keys: dict[str, frozenset[str] | None] = {}
     for name in names:
         with suppress(Forbidden):  # the role is from an older release and does not allow reading ConfigMaps
             manifest = await cluster.api.get(Ref(CONFIG_MAP, namespace, name))
+            if manifest and UNREAD in manifest:
+                continue  # too large to be read here; a round's pod reads it as a file
             keys[name] = frozenset({**manifest.get("data", {}), **manifest.get("binaryData", {})}) if manifest else None
     return keys
 

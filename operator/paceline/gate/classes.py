@@ -29,8 +29,9 @@ def best_by_class(
     gate: Gate, arms: Sequence[str], classes: Mapping[str, Mapping[str, float]], measurements: Sequence[Measurement]
 ) -> tuple[ClassResult, ...]:
     """`classes`: dataset → its workloads → weight. Two arms are compared in the rounds up to the last look in which
-    both are valid on all workloads of the dataset; one without a look beside any other is left out. Only an arm that
-    was compared with each other one is best: a candidate that joined later may have other rounds.
+    both are valid on all workloads of the dataset. Only an arm that was compared with each other one that was valid in
+    any round is best: a candidate that lost rounds, or joined later, has others. Without a best arm, a dataset is left
+    out unless all of them were compared with each other.
 
     The error probability 1 − confidence of the whole table is split over datasets, ordered pairs of arms and looks, so
     all datasets may be read together.
@@ -40,10 +41,11 @@ def best_by_class(
     for dataset, loads in classes.items():
         rounds = rounds_table(arms[0], loads, measurements)
         groups = [list(_beside(gate, rounds, arms, arm, dataset, claims)) for arm in arms]
-        ran = sum(map(bool, groups))
+        ran = sum(bool(rounds.usable.get(arm)) for arm in arms)
         leads = [min(group, key=_lower) for group in groups if group and len(group) == ran - 1]
-        if leads:
-            found.append(max(leads, key=_lower))
+        lead = max(leads, key=_lower, default=None)
+        if lead and (lead.best or len(leads) == ran):
+            found.append(lead)
     return tuple(found)
 
 

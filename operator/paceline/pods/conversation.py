@@ -4,6 +4,7 @@ An answer of a conversation is requested, its last one or each: everything befor
 own answer is not sent. A conversation that ends with a question or with a tool's result is sent completely.
 """
 
+import hashlib
 import json
 import math
 import re
@@ -84,6 +85,16 @@ class Conversation:
     def body(self, turn: int) -> str:
         """A request's fields as JSON."""
         return json.dumps({**self.options, "messages": self.messages[: self.turns[turn]]}, ensure_ascii=False)
+
+    @property
+    def digests(self) -> dict[int, bytes]:
+        """Of each request, by its number of messages: equal for equal requests, of any conversation."""
+        read, found = hashlib.sha256(json.dumps(self.options).encode()), {}
+        for count, message in enumerate(self.messages, 1):
+            read.update(b"\n" + json.dumps(message).encode())
+            if count in self.turns:
+                found[count] = read.digest()
+        return found
 
 
 def conversation(entry: Any, where: str) -> Conversation | None:
@@ -186,7 +197,7 @@ def agentic_trace(text: str) -> list[Any]:
     except (ValueError, RecursionError):
         return []
     found = said.get("conversations") if isinstance(said, dict) else None
-    return found if isinstance(found, list) and all(isinstance(one, list) for one in found) else []
+    return found if isinstance(found, list) and any(isinstance(one, list) for one in found) else []
 
 
 def _agentic_trace(turns: Sequence[Any], where: str) -> list[Message]:
@@ -196,8 +207,15 @@ def _agentic_trace(turns: Sequence[Any], where: str) -> list[Message]:
         said = turn.get("messages") if isinstance(turn, dict) else None
         if not isinstance(said, list):
             raise DatasetError(f"{where} must be a list of turns, each with messages")
-        if said:
-            found += [*([AWAITED] if found else []), *_openai(said, where)]
+        if not said:
+            continue
+        new = _openai(said, where)
+        if new[-1]["role"] not in ASKING or any(message["role"] == "assistant" for message in new):
+            raise DatasetError(
+                f"{where}: each turn must end with a user or tool message, and have none of the assistant: answers are "
+                "the server's; with answers of your own write messages"
+            )
+        found += [*([AWAITED] if found else []), *new]
     return found
 
 

@@ -60,26 +60,25 @@ def read_prompts(file: Path, source: Source, turns: int = 1) -> Prompts:
     except UnicodeDecodeError as error:
         raise DatasetError(f"{source}: not UTF-8 at byte {error.start}") from error
     # Duplicates are dropped: the second one would be answered from the cache, which no interval would show.
-    found: dict[bytes, Conversation] = {}
+    seen, found = set[bytes](), list[Conversation]()
     for number, entry in enumerate(entries, 1):
         if whole := conversation(entry, f"{source}: entry {number}"):
-            for part in _parts(whole, turns):
-                found.setdefault(hashlib.sha256(part.body(-1).encode()).digest(), part)
-    return Prompts(conversations=tuple(found.values()), sha256=hashlib.sha256(content).hexdigest())
+            digests = whole.digests
+            asked = whole.turns[-1:] if turns == 1 else whole.turns[:turns] if whole.waits else whole.turns
+            fresh = tuple(turn for turn in asked if digests[turn] not in seen)
+            if whole.waits:  # the server's answers to all earlier ones are needed
+                fresh = asked if asked[-1:] == fresh[-1:] else ()
+            seen.update(digests[turn] for turn in asked)
+            found += _parts(replace(whole, turns=fresh), turns)
+    return Prompts(conversations=tuple(found), sha256=hashlib.sha256(content).hexdigest())
 
 
 def _parts(whole: Conversation, most: int) -> Iterator[Conversation]:
-    """The conversation's last request, or all of them in parts of about equal size, at most `most` each. Its history
-    cannot begin in the middle if it has the server's answers: then the first ones are its only part."""
+    """The conversation's requests in parts of about equal size, at most `most` each."""
     count = len(whole.turns)
-    if most == 1:
-        yield replace(whole, turns=whole.turns[-1:])
-    elif whole.waits:
-        yield replace(whole, turns=whole.turns[:most])
-    else:
-        parts = math.ceil(count / most)
-        for part in range(parts):
-            yield replace(whole, turns=whole.turns[part * count // parts : (part + 1) * count // parts])
+    parts = math.ceil(count / most)
+    for part in range(parts):
+        yield replace(whole, turns=whole.turns[part * count // parts : (part + 1) * count // parts])
 
 
 def _of_table(file: Path, source: Source) -> Iterator[Any]:

@@ -90,7 +90,7 @@ def _run(run: RunView) -> Iterator[str]:
         yield from ("", f"### {section.heading}", "", section.says, "")
         yield from _table(section.table)
     if run.limits:
-        yield from ("", "### Limits on latency", "")
+        yield from ("", "### Limits", "")
         yield from _table(tables.limits_table(run))
     if run.counts:
         yield from ("", "### Requests over all rounds", "")

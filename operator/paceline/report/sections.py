@@ -53,10 +53,7 @@ _CONTEXTS = (
     "count from its sending to its end. A chunk of an answer has the tokens of one step. A point on a workload has the "
     "requests of all lengths; these parts of it decide nothing."
 )
-LENGTHS = (
-    "Tokens: of prompts as the client counts their text, without the server's template (conversations as the server "
-    "counts them); of answers as the server counts them. Means over rounds, each of which has other prompts."
-)
+LENGTHS = "Tokens as the server counts them, of prompts with its template. Means over rounds."
 
 
 def _classes(run: RunView) -> HtmlTable:

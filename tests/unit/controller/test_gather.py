@@ -4,13 +4,15 @@ import json
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from tests.support import example as rendered
 from tests.support import memory
 from tests.support.edits import example, example_run
 
+from paceline.controller import gather
 from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.execute import execute
 from paceline.controller.gather import confirm, gather_deployment, gather_run
@@ -18,6 +20,7 @@ from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.controller.reconcile import reconcile
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.kube import UNREAD, ApiError, Conflict, Manifest, Ref, WorkQueue
+from paceline.kube.reading import an_object
 from paceline.kube.resources import JOB, POD
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Apply
@@ -353,3 +356,14 @@ def test_a_run_that_brings_its_rounds_wakes_the_deployments_of_its_namespace(mea
     cluster._changed("ADDED", {**run, "spec": {**run["spec"], **measured}}, None)
     waiting = set(iter(cluster.queue.take, None))
     assert (here in waiting, elsewhere in waiting) == (woken, False)
+
+
+async def test_of_a_config_map_too_large_to_be_read_no_key_is_missing() -> None:
+    """The pods of a round read it as a file."""
+
+    async def get(ref: Ref) -> Manifest:
+        data = {"ours.jsonl": "x" * (300_000 if ref.name == "large" else 3)}
+        return an_object(json.dumps({"kind": "ConfigMap", "metadata": {"name": ref.name}, "data": data}).encode())
+
+    cluster = cast("WatchedCluster", SimpleNamespace(api=SimpleNamespace(get=get)))
+    assert await gather._keys(cluster, "team", ("large", "small")) == {"small": frozenset({"ours.jsonl"})}

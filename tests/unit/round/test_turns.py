@@ -37,6 +37,7 @@ TRAJECTORY = [
     said("user", "Go on."),
     said("assistant", "Done."),
 ]
+SYSTEM, USER, ANSWER = (json.dumps(TRAJECTORY[place]) for place in (0, 1, 4))
 TRACE = [[{"messages": TRAJECTORY[:2], "prompt_tokens": 9}, {"messages": []}, {"messages": [said("user", "Go on.")]}]]
 
 
@@ -58,6 +59,24 @@ def test_each_answer_is_asked_for_with_all_that_came_before_it(tmp_path: Path, t
     last = json.loads(read_prompts(file, SOURCE, turns).conversations[-1].body(-1))
     assert last["messages"] == TRAJECTORY[:6]
     assert last["tools"][0]["function"]["name"] == "bash"
+
+
+def test_a_request_that_came_before_is_dropped(tmp_path: Path) -> None:
+    """As in a log, where each request has its whole history: a third would be answered from the cache."""
+    lines = [json.dumps({"messages": TRAJECTORY[:count]}) for count in (2, 4, 6)]
+    assert requests(written(tmp_path, "\n".join(lines)), 8) == [[2], [4], [6]]
+    again = tmp_path / "again"
+    again.mkdir()
+    assert requests(written(again, "\n".join(reversed(lines))), 8) == [[2, 4, 6]]
+
+
+def test_more_text_than_the_client_has_room_for_is_refused_before_a_server_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "LARGEST_LOAD", 1 << 20)
+    lines = [json.dumps({"messages": [said("user", f"{n}" + "x" * 300_000)]}) for n in range(5)]
+    with pytest.raises(DatasetError, match="5 requests have 1 MiB of text, at most 1 are sent: lower requests"):
+        load.prompts_of_load(planned(written(tmp_path, "\n".join(lines))), own(5, turns=2))
 
 
 def test_a_table_of_agentic_coding_trajectories(tmp_path: Path) -> None:
@@ -87,6 +106,12 @@ def test_a_trace_without_turns_is_refused_before_a_server_starts(tmp_path: Path)
     [
         ('{"conversations": [[{"prompt": "a"}]]}', "entry 1 must be a list of turns, each with messages"),
         ('{"conversations": [[]]}', "entry 1 asks nothing"),
+        (
+            f'{{"conversations": [[{{"messages": [{SYSTEM}]}}, {{"messages": [{USER}]}}]]}}',
+            "entry 1: each turn must end",
+        ),
+        (f'{{"conversations": [[{{"messages": [{USER}, {ANSWER}, {USER}]}}]]}}', "none of the assistant"),
+        (f'{{"conversations": [[{{"messages": [{USER}]}}], 7]}}', "entry 2 has neither messages nor"),
         ('{"messages_json": "[{"}', "messages_json is not JSON"),
         ('{"messages_json": "3"}', "messages_json must be the JSON of a list of messages"),
     ],

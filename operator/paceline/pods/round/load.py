@@ -37,6 +37,9 @@ CHAT = "/v1/chat/completions"
 CLIENTS = multiprocessing.get_context("forkserver")
 """Each client is a process with its imports already done: they take half a second, as long as a short load."""
 CLIENTS.set_forkserver_preload(["paceline.pods.round.client"])
+LARGEST_LOAD = 400 << 20
+"""Maximum characters of the requests of a load; parsed they take four times as much of the client's 4 GiB, and twice
+that for a moment."""
 LARGEST_REPORT = 256 << 20
 """Maximum bytes of the client's report, which contains every answer. A million tokens are some 25 MB."""
 
@@ -67,7 +70,13 @@ def conversations_of_load(plan: RoundPlan, workload: Workload) -> tuple[tuple[st
         raise DatasetError(
             f"{workload.name}: {workload.dataset.source} has no answers: set turns; its history then has the servers'"
         )
-    return choose.measured_prompts(_shuffled(found), plan.drawn, requests, workload.dataset.stride)
+    chosen = choose.measured_prompts(_shuffled(found), plan.drawn, requests, workload.dataset.stride)
+    if (size := sum(len(prompt) for turns in chosen for prompt in turns)) > LARGEST_LOAD:
+        raise DatasetError(
+            f"{workload.name}: {workload.dataset.source}: {requests} requests have {size >> 20} MiB of text, at most "
+            f"{LARGEST_LOAD >> 20} are sent: lower requests, the concurrency or turns, or leave out the longest"
+        )
+    return chosen
 
 
 def _times(plan: RoundPlan, workload: Workload) -> tuple[float, ...]:
