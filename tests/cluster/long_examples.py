@@ -41,6 +41,7 @@ def test_the_example_with_prompts_of_the_hub(here: Namespace, hub: str) -> None:
     assert {entry["datasets"]["code"] for entry in run["rounds"]} == {read}
 
 
+@pytest.mark.timeout(600)
 def test_the_example_with_a_tree_for_each_class_of_prompts(here: Namespace, hub: str) -> None:
     """Two pools, each measured on its own prompts; the cluster has no Gateway to send requests by a header."""
     short = [
