@@ -183,7 +183,7 @@ def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
     """Fewest requests of a closed loop; None if a person has written `requests`."""
     if isinstance(dataset, WorkloadSpec) and dataset.min_requests:
         return dataset.min_requests
-    return None if dataset.requests else max(FEWEST_REQUESTS, core.WAVES * concurrency)
+    return None if dataset.requests else max(FEWEST_REQUESTS, core.fewest_requests(concurrency, dataset.turns))
 
 
 def _default_requests(rate: float | None) -> int:

@@ -223,9 +223,10 @@ def _provenance(
     yield "Around its loads", _clocks(rounds)
     yield "Started", _minute(status.start_time or min(filter(None, (entry.start_time for entry in rounds)), default=""))
     yield "Finished", _minute(status.completion_time or max((entry.completion_time for entry in rounds), default=""))
-    digests: dict[str, str] = {}
-    for name in {name for entry in rounds for name in entry.datasets}:
-        digests[name] = ", then ".join(_unique(entry.datasets.get(name, "") for entry in rounds))
+    digests = {
+        name: ", then ".join(_unique(entry.datasets.get(name, "") for entry in rounds))
+        for name in {name for entry in rounds for name in entry.datasets}
+    }
     sizes = {name: size for entry in rounds for name, size in entry.prompts.items()}
     for one in spec["workloads"]:
         data = _data(one, digests.get(one["name"], ""), sizes.get(one["name"]), _form(one, rounds))

@@ -222,7 +222,9 @@ def test_every_arm_gets_the_same_prompts_in_the_same_order(start: Start, port: i
     first, second = ([text for text, _ in requests[-24:]] for requests in sent)
     assert first == second == texts(load.prompts_of_load(outcome.plan, one_by_one))
     *warm_up, bare = (text for text, _ in sent[0][:5])
-    assert warm_up == texts(load.warm_up_prompts(outcome.plan, one_by_one))
+    assert warm_up == texts(
+        load.warm_up_prompts(outcome.plan, one_by_one, load.prompts_of_load(outcome.plan, one_by_one))
+    )
     assert not {*warm_up} & {*first}
     assert bare == "."
     assert [text for text, _ in sent[0][5:10]] == [*warm_up, bare]

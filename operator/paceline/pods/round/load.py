@@ -101,11 +101,11 @@ def replayed(plan: RoundPlan, workload: Workload, rate: float) -> tuple[float, .
         raise DatasetError(f"{workload.name}: {workload.dataset.source}: {error}") from error
 
 
-def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
+def warm_up_prompts(plan: RoundPlan, workload: Workload, own: Sequence[str]) -> tuple[str, ...]:
     """Two prompts per concurrent slot, so that half of them arrive one by one beside running requests, as most of a
-    load's do. All windows send the same ones."""
+    load's do. All windows send the same ones. `own`: those of the load."""
     places = min(max(FEWEST_WARM_UP, 2 * workload.concurrency), workload.dataset.requests)
-    return choose.warm_up(_shuffled(_all(plan, workload)), frozenset(prompts_of_load(plan, workload)), places)
+    return choose.warm_up(_shuffled(_all(plan, workload)), frozenset(own), places)
 
 
 def with_prompts_to_compare(plan: RoundPlan) -> RoundPlan:
@@ -242,7 +242,8 @@ def warm_up_requests(plan: RoundPlan, arm: ArmCommand, workload: Workload, windo
     As in a load, half of the answers end at their limit and the others earlier, so that the next requests come in
     batches of many sizes. Each window gives the same limits to other requests, or it would have the same batches.
     """
-    chosen = [*warm_up_prompts(plan, workload), bare(prompts_of_load(plan, workload))]
+    own = prompts_of_load(plan, workload)
+    chosen = [*warm_up_prompts(plan, workload, own), bare(own)]
     most = min(workload.dataset.max_tokens, WARM_UP_TOKENS)
     bodies = _bodies(plan, arm, workload, chosen, name=_name_of(workload, window), tokens=most)
     turned = ((place + 3 * window) % len(bodies) for place in range(len(bodies)))
